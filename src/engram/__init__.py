@@ -1,0 +1,3 @@
+"""Teach an image classifier new classes one at a time; keep one mean vector per class and none of the old pictures."""
+
+__version__ = "0.1.0"
