@@ -33,7 +33,7 @@ class Preprocess:
     size : side of the square the model sees, in pixels; None with ``resize="native"`` only.
     resize : ``"shorter"`` scales the shorter side to `resize_to`, then crops the centre size×size square;
         ``"exact"`` stretches to size×size, whatever the aspect ratio; ``"native"`` leaves pictures as they are.
-    resize_to : length of the shorter side before the crop; `size` unless given. Larger than `size`, it cuts a margin off.
+    resize_to : length of the shorter side before the crop, `size` unless given; where larger, a margin is cut off.
     mean, std : per channel (RGB), on the 0..1 scale.
     interpolation : ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``, all antialiased as Pillow does.
 
