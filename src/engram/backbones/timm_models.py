@@ -22,14 +22,13 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
         from timm.data import resolve_model_data_config
     except ImportError as error:
         raise BackboneError(f"timm:{model} needs timm ({error}); install it with: pip install 'engram[timm]'") from None
-    if model not in timm.list_models() and "/" not in model and "." not in model:
-        raise BackboneError(f"timm {timm.__version__} has no model {model!r}; timm.list_models() lists them")
     try:
         network = timm.create_model(model, pretrained=weights is None, num_classes=0)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise BackboneError(
-            f"timm cannot make {model!r} ({reason}); where that is a download, give weights= a file"
+            f"timm cannot make {model!r} ({reason}); timm.list_models() names its models, and where the download fails "
+            "weights= takes a file"
         ) from None
     if weights is not None:
         fit(network, load(f"timm:{model}", weights), f"timm's {model}")
