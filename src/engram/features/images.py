@@ -1,0 +1,121 @@
+"""One picture, however it is stored, as upright 8-bit RGB."""
+
+import io
+import os
+import threading
+from typing import IO, Any
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+ImageSource = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray[Any, Any] | Image.Image
+
+_ORIENTATION = 0x0112  # the EXIF tag, and how each of its values is turned upright
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+# A PIL image that was opened but not read yet must not be read by two threads at once.
+_reading = threading.Lock()
+
+
+class ImageError(ValueError):
+    """A picture that cannot be read: `name` says which, `reason` why."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
+    """Read a picture from a path, the bytes of a file, an open file, a uint8 array or a PIL image, as RGB.
+
+    EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled to 8 bits (not clipped). Whatever
+    is wrong with the picture, a size beyond Pillow's limit (`PIL.Image.MAX_IMAGE_PIXELS`) included, is an `ImageError`.
+    """
+    name = name or source_name(source) or "image"
+    try:
+        if isinstance(source, Image.Image):
+            with _reading:
+                source.load()
+            return _rgb(_upright(source))
+        if isinstance(source, np.ndarray):
+            return _from_array(source)
+        file = io.BytesIO(source) if isinstance(source, bytes) else source
+        with Image.open(file) as image:
+            # Pillow only warns between one and two times its limit, and warnings cannot be caught per thread.
+            if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
+                raise ValueError(
+                    f"{image.width}×{image.height} is beyond the limit of {Image.MAX_IMAGE_PIXELS} pixels"
+                    " (PIL.Image.MAX_IMAGE_PIXELS)"
+                )
+            image.load()
+            return _rgb(_upright(image))
+    except OSError as error:
+        raise ImageError(name, _reason(error.strerror or error, error)) from error
+    except Exception as error:  # decoders of untrusted bytes raise anything: SyntaxError, struct.error, EOFError, …
+        raise ImageError(name, _reason(error, error)) from error
+
+
+def source_name(source: object) -> str:
+    """Return what a picture is called: its path, or what its file says; "" if it has no name."""
+    if isinstance(source, str | os.PathLike):
+        return str(source)
+    return str(getattr(source, "filename", "") or getattr(source, "name", ""))
+
+
+def _reason(text: object, error: Exception) -> str:
+    # Pillow names an in-memory file by its address, which tells nobody anything.
+    if isinstance(error, UnidentifiedImageError):
+        return "not a picture in any format Pillow knows"
+    return " ".join(str(text).split()) or type(error).__name__
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    try:
+        orientation = image.getexif().get(_ORIENTATION)
+    except Exception:
+        return image  # broken EXIF data say nothing about the pixels
+    method = _UPRIGHT.get(orientation) if isinstance(orientation, int) else None
+    return image if method is None else image.transpose(method)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I") or image.mode == "F":
+        return _from_deep_grey(image)
+    if image.has_transparency_data:
+        if image.mode == "La":
+            image = image.convert("LA")
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+    return image.convert("RGB")
+
+
+def _from_deep_grey(image: Image.Image) -> Image.Image:
+    """Scale grey values of more than 8 bits to 8.
+
+    16-bit images, as which older Pillows report mode I for PNG, span 0..65535 by definition. For other integers and for
+    floats no file says what is white: 0..1 (floats), 0..255 and 0..65535 are taken for what they look like, anything
+    else is stretched from its darkest to its brightest value.
+    """
+    grey = np.nan_to_num(np.asarray(image).astype(np.float64))
+    low, high = float(grey.min()), float(grey.max())
+    if image.mode.startswith("I;16") or image.format == "PNG":
+        low, high = 0.0, 65535.0
+    elif low >= 0 and high <= 65535:
+        low, high = 0.0, 1.0 if image.mode == "F" and high <= 1 else 255.0 if high <= 255 else 65535.0
+    grey = (grey - low) * (255.0 / ((high - low) or 1.0))
+    return Image.fromarray(np.rint(grey).astype(np.uint8)).convert("RGB")
+
+
+def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:
+    if array.dtype != np.uint8 or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 3)):
+        raise ValueError(f"expected a uint8 array (H, W, 3) or (H, W), got {array.dtype} {array.shape}")
+    return Image.fromarray(array).convert("RGB")

@@ -1,0 +1,132 @@
+"""One file of the feature cache: immutable, checksummed, memory-mapped.
+
+A shard is a safetensors file with two tensors, `keys` (uint8 (n, 16): content hashes of pictures) and `values`
+((n, dim): their features), and says in its metadata what they were computed with. It is written under another name,
+synced and renamed, so whoever sees it sees all of it.
+"""
+
+import json
+import mmap
+import os
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save
+
+Array = np.ndarray[Any, Any]
+
+KEY_BYTES = 16
+SUFFIX = ".safetensors"
+TEMPORARY = ".writing-"  # prefix of files that are not shards yet
+_FORMAT = "engram features 1"
+_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
+_BLOCK = 1 << 20
+
+
+class DamagedShardError(ValueError):
+    """A file that is not what was written there."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Where in the file at `path` what lies."""
+
+    path: Path
+    metadata: dict[str, str]
+    rows: int
+    dim: int
+    dtype: np.dtype[Any]
+    keys_at: int
+    values_at: int
+    size: int
+
+    def keys(self) -> list[bytes]:
+        """Read the content hashes, in the order of the rows."""
+        with self.path.open("rb") as file:
+            file.seek(self.keys_at)
+            raw = file.read(self.rows * KEY_BYTES)
+        return [raw[at : at + KEY_BYTES] for at in range(0, len(raw), KEY_BYTES)]
+
+    def intact(self) -> bool:
+        """Compare the content with its checksum; read, not mapped, so that it does not become resident."""
+        checksum = 0
+        with self.path.open("rb") as file:
+            for start, left in (
+                (self.values_at, self.rows * self.dim * self.dtype.itemsize),
+                (self.keys_at, self.rows * KEY_BYTES),
+            ):
+                file.seek(start)
+                while left and (block := file.read(min(left, _BLOCK))):
+                    checksum = zlib.crc32(block, checksum)
+                    left -= len(block)
+        return self.metadata["crc32"] == f"{checksum:08x}"
+
+    def map(self) -> "Rows":
+        """Map the features into memory; rows become resident as they are touched."""
+        with self.path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        values = np.frombuffer(mapped, self.dtype, self.rows * self.dim, self.values_at).reshape(self.rows, self.dim)
+        return Rows(values, mapped)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The mapped features of one shard."""
+
+    values: Array
+    mapped: mmap.mmap
+
+    def release(self) -> None:
+        """Let the system take touched pages back at once: what was copied out need not be resident twice."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self.mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def write_shard(folder: Path, keys: list[bytes], values: Array, about: Mapping[str, str]) -> Path:
+    """Write a new shard into the folder, all of it or nothing, and return its path."""
+    index = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), KEY_BYTES)
+    checksum = zlib.crc32(index.data, zlib.crc32(values.data))
+    content = save({"keys": index, "values": values}, {**about, "format": _FORMAT, "crc32": f"{checksum:08x}"})
+    unique = uuid.uuid4().hex
+    temporary, path = folder / f"{TEMPORARY}{unique}", folder / f"{unique}{SUFFIX}"
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    if os.name == "posix":  # the new name must survive a power cut as well
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    return path
+
+
+def open_shard(path: Path) -> Shard:
+    """Read a shard's header; `DamagedShardError` if it or the length of the file is wrong."""
+    size = path.stat().st_size
+    try:
+        with path.open("rb") as file:
+            header_bytes = struct.unpack("<Q", file.read(8))[0]
+            header = json.loads(file.read(min(header_bytes, _BLOCK)))
+        metadata, keys, values = header["__metadata__"], header["keys"], header["values"]
+        (rows, width), (value_rows, dim) = keys["shape"], values["shape"]
+        dtype, start = _DTYPES[values["dtype"]], 8 + header_bytes
+        expected = start + rows * (KEY_BYTES + dim * dtype.itemsize)
+        if (metadata["format"], width, value_rows, size) != (_FORMAT, KEY_BYTES, rows, expected):
+            raise ValueError("its parts do not fit together")
+        keys_at, values_at = (start + part["data_offsets"][0] for part in (keys, values))
+        return Shard(path, metadata, rows, dim, dtype, keys_at, values_at, size)
+    except (ValueError, KeyError, TypeError, IndexError, struct.error) as error:
+        raise DamagedShardError(f"{path}: {error}") from error
