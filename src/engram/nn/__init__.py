@@ -1,0 +1,1 @@
+"""The parts the methods are made of."""

@@ -1,0 +1,16 @@
+"""Where to compute."""
+
+import torch
+
+
+def resolve_device(device: str | torch.device = "auto") -> torch.device:
+    """`auto` is CUDA if there is one, else the CPU; anything else is torch's own name for a device."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+    except RuntimeError:
+        raise ValueError(f"unknown device {device!r}; use 'auto', 'cpu' or 'cuda'") from None
+    if resolved.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device 'cuda' was asked for, but torch finds no CUDA device; use 'auto' or 'cpu'")
+    return resolved

@@ -1,0 +1,47 @@
+"""What to hold still: how important each parameter was to what has been learned.
+
+L_reg = Σ_k Ω_k (θ̃_k - θ_k)², θ̃ the parameters when the previous task ended. A rule says what one training step adds
+to a parameter's trace, and how a task's trace becomes importance. Importance is added up over tasks, so Ω carries all
+earlier ones; averaging old with new would erase the base within a few dozen tasks.
+"""
+
+from typing import Protocol
+
+from torch import Tensor
+
+
+class Rule(Protocol):
+    """One way to measure importance."""
+
+    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
+        """What one step adds to the trace, given the gradients before it and the change it made to θ."""
+
+    def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
+        """The task's share of Ω, given θ's whole change over the task and the number of its samples."""
+
+
+class MAS:
+    """Memory Aware Synapses, Eq. 11-12, with the total loss as the function whose gradient is taken."""
+
+    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
+        """Eq. 11: |∂L/∂θ|."""
+        return total_gradient.abs()
+
+    def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
+        """Eq. 12: over the samples of the data set (not samples x epochs, which would leave nothing)."""
+        return trace / n_samples
+
+
+class SI:
+    """Synaptic Intelligence, Eq. 8-10."""
+
+    def __init__(self, damping: float) -> None:
+        self.damping = damping
+
+    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
+        """Eq. 8: the loss decrease this step owes to θ, -grad·Δθ; the penalty is no part of the task's loss."""
+        return -task_gradient * change
+
+    def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
+        """Eq. 9: ω / (Δ² + ξ); a parameter that made things worse is not held."""
+        return trace.clamp(min=0) / (moved.square() + self.damping)
