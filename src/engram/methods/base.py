@@ -1,0 +1,174 @@
+"""What every method is: three verbs, `learn`, `predict`, `state`, and the names of what it knows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+from torch import Tensor
+
+from engram.device import resolve_device
+from engram.nn.prototypes import Label
+from engram.nn.training import Progress
+
+# The first word of a tensor's name says what it is kept for.
+GROUPS = {"network": "network", "classes": "class memory", "consolidation": "consolidation state"}
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a learner is: named tensors, and a JSON-able description. A model file holds exactly this."""
+
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MemoryEntry:
+    """One tensor a learner keeps."""
+
+    name: str
+    group: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
+class MemoryTable(dict[str, MemoryEntry]):
+    """What is kept, tensor by tensor, name -> entry."""
+
+    @property
+    def total(self) -> int:
+        """Bytes of everything."""
+        return sum(entry.bytes for entry in self.values())
+
+    def by_group(self) -> dict[str, int]:
+        """Bytes of *network*, *class memory* and *consolidation state*."""
+        return {g: sum(e.bytes for e in self.values() if e.group == g) for g in GROUPS.values()}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task, checked and on the device; `targets` are positions in `names`."""
+
+    features: Tensor
+    targets: Tensor
+    names: list[Label]
+    progress: Callable[[Progress], None] | None = None
+
+
+class Learner(ABC):
+    """A class-incremental learner over feature vectors.
+
+    `learn` takes one task: features and the labels they carry, any of them new. A failed or interrupted `learn`
+    leaves the learner as it was. Randomness depends on `seed` and the number of tasks learned, on nothing else, so
+    going on after a reload draws what going on would have drawn.
+    """
+
+    method: ClassVar[str]
+
+    def __init__(self, *, seed: int = 0, device: str = "auto") -> None:
+        self.seed = seed
+        self.device = resolve_device(device)
+        self.tasks_learned = 0
+        self.n_features: int | None = None
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[Label]:
+        """The classes known, in the order they were learned."""
+
+    @abstractmethod
+    def scores(self, X: ArrayLike) -> NDArray[np.float32]:
+        """How well each sample fits each class, (n, classes), columns as `labels`; the largest is the answer."""
+
+    @abstractmethod
+    def state(self, slim: bool = False) -> State:
+        """All that is needed to go on, or (slim) to predict only."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State, device: str = "auto") -> Self:
+        """The learner a state was taken from."""
+
+    @abstractmethod
+    def forget(self, label: Label) -> None:
+        """Remove a class; ValueError if it is not known."""
+
+    @abstractmethod
+    def rename(self, old: Label, new: Label) -> None:
+        """Give a class another name."""
+
+    @abstractmethod
+    def _learn(self, task: Task) -> None:
+        """Learn one task, all or nothing."""
+
+    def learn(self, X: ArrayLike, y: Iterable[Any], progress: Callable[[Progress], None] | None = None) -> None:
+        """Learn one task."""
+        features = self._features(X)
+        names, targets = index_labels(y, known=self.labels)
+        check_consistent_length(features, targets)
+        self._learn(Task(features, torch.from_numpy(targets).to(self.device), names, progress))
+        self.n_features = features.shape[1]
+        self.tasks_learned += 1
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """The label of each sample."""
+        labels: NDArray[Any] = np.asarray(self.labels)[self.scores(X).argmax(axis=1)]
+        return labels
+
+    def memory(self) -> MemoryTable:
+        """What is kept, exactly."""
+        return MemoryTable(
+            {
+                name: MemoryEntry(
+                    name,
+                    GROUPS[name.split(".")[0]],
+                    tuple(tensor.shape),
+                    str(tensor.dtype).removeprefix("torch."),
+                    tensor.numel() * tensor.element_size(),
+                )
+                for name, tensor in self.state().tensors.items()
+            }
+        )
+
+    def task_generator(self, device: torch.device | str) -> torch.Generator:
+        """The random numbers of the task at hand."""
+        entropy = np.random.SeedSequence([self.seed, self.tasks_learned]).generate_state(1)
+        return torch.Generator(device).manual_seed(int(entropy[0]))
+
+    def _features(self, X: ArrayLike) -> Tensor:
+        checked = check_array(X, dtype=np.float32, order="C")
+        if self.n_features is not None and checked.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {checked.shape[1]} features per sample, but the model was trained on {self.n_features}; "
+                f"extract them with the same backbone"
+            )
+        return torch.from_numpy(checked).to(self.device)
+
+
+def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[Label], NDArray[np.int64]]:
+    """The distinct labels of `y`, sorted, and each sample's position among them.
+
+    Labels are all str or all int; numpy's own are taken as Python's, and whole floats, which is how some tools hand
+    over ints, as ints.
+    """
+    plain = [_plain(label) for label in y]
+    kinds = {type(label) for label in plain} | {type(label) for label in known}
+    if not kinds <= {str, int}:
+        strange = next(label for label in plain if type(label) not in (str, int))
+        raise ValueError(f"a label must be a str or an int, but {strange!r} is a {type(strange).__name__}")
+    if len(kinds) > 1:
+        raise ValueError("labels mix str and int; give them all as str, or all as int, as the model's classes are")
+    names = sorted(set(plain))
+    position = {name: i for i, name in enumerate(names)}
+    return names, np.array([position[label] for label in plain], dtype=np.int64)
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,0 +1,292 @@
+"""The paper's learner: an autoencoder over frozen features, consolidated, with one mean code per class.
+
+Choi, Lee, Choi: "Autoencoder-Based Incremental Class Learning without Retraining on Old Data", 2019. Equation numbers
+are the paper's; docs/method.md restates it.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from engram.methods.base import Learner, State, Task, index_labels
+from engram.nn import losses
+from engram.nn.autoencoder import Autoencoder
+from engram.nn.consolidation import MAS, SI, Rule
+from engram.nn.outliers import inliers
+from engram.nn.prototypes import Label, PrototypeMemory
+from engram.nn.training import Penalty, Schedule, Trainer
+
+CHUNK = 4096  # samples encoded at a time
+
+
+@dataclass(frozen=True)
+class PrototypeConfig:
+    """Every setting of the learner. The λ are the paper's; epochs and rates are those of its MAS configuration."""
+
+    layers: tuple[int, ...] = (1024, 1024)
+    consolidation: Literal["mas", "si"] | None = "mas"
+    outlier_exclusion: bool = False
+    pairs: Literal["random", "all"] = "random"
+    feature_rms: float | None = 0.1
+    lambda_mse: float = 1.0
+    lambda_cos: float = 10.0
+    lambda_l1: float = 1e-3
+    lambda_reg: float = 10.0
+    lambda_center: float = 1.0
+    batch_size: int = 64
+    base_epochs: int = 100
+    base_rate: float = 1e-4
+    base_decay: float = 1.0
+    base_decay_every: int = 25
+    increment_epochs: int = 50
+    increment_rate: float = 2e-4
+    center_epochs: int = 10
+    center_rate: float = 1e-4
+    si_damping: float = 1e-3
+    lof_neighbours: int = 20
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        self._require(len(self.layers) > 0 and all(width > 0 for width in self.layers), "layers", "sizes above 0")
+        self._require(self.consolidation in ("mas", "si", None), "consolidation", "'mas', 'si' or None")
+        self._require(self.pairs in ("random", "all"), "pairs", "'random' or 'all'")
+        self._require(self.feature_rms is None or self.feature_rms > 0, "feature_rms", "a number above 0, or None")
+        for name in ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"):
+            self._require(getattr(self, name) > 0, name, "a number above 0")
+        for name, value in asdict(self).items():
+            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+                self._require(value >= 0, name, "a number of at least 0")
+
+    def _require(self, condition: bool, name: str, expected: str) -> None:
+        if not condition:
+            raise ValueError(f"{name} must be {expected}, not {getattr(self, name)!r}")
+
+    def rule(self) -> Rule | None:
+        """How importance is measured."""
+        return {"mas": MAS(), "si": SI(self.si_damping), None: None}[self.consolidation]
+
+
+class PrototypeLearner(Learner):
+    """Autoencoder, consolidation and class means.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> blobs = rng.normal(size=(3, 1, 8)) * 5 + rng.normal(size=(3, 20, 8))
+    >>> learner = PrototypeLearner(PrototypeConfig(layers=(16, 8), base_epochs=20, increment_epochs=5))
+    >>> learner.learn(blobs[:2].reshape(40, 8), ["ant"] * 20 + ["bee"] * 20)
+    >>> learner.learn(blobs[2], ["cat"] * 20)
+    >>> learner.labels
+    ['ant', 'bee', 'cat']
+    """
+
+    method = "prototypes"
+
+    def __init__(self, config: PrototypeConfig | None = None, *, seed: int = 0, device: str = "auto") -> None:
+        super().__init__(seed=seed, device=device)
+        self.config = config or PrototypeConfig()
+        self.feature_scale = 1.0
+        self.network: Autoencoder | None = None
+        self.prototypes = PrototypeMemory(self.config.layers[-1], self.device)
+        self.importance: dict[str, Tensor] = {}  # Ω of the encoder, by parameter name
+
+    @property
+    def labels(self) -> list[Label]:
+        """The classes known, in the order they were learned."""
+        return list(self.prototypes.labels)
+
+    def _learn(self, task: Task) -> None:
+        if self.network is None:
+            self._learn_base(task)
+        elif self.network.decoder is None:
+            raise ValueError("this model was saved slim, without what further learning needs; load the full model file")
+        else:
+            self._learn_increment(self.network, replace(task, features=task.features * self.feature_scale))
+
+    def _learn_base(self, task: Task) -> None:
+        config = self.config
+        scale = _scale_to_rms(task.features, config.feature_rms)
+        task = replace(task, features=task.features * scale)
+        network = Autoencoder(task.features.shape[1], config.layers)
+        network.initialise(self.task_generator("cpu")).to(self.device)
+        start = {name: theta.detach().clone() for name, theta in _encoder(network).items()}
+        trainer = self._trainer(task, network, dict(network.named_parameters()))
+        schedule = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
+        self._train_autoencoder("base", trainer, network, task, schedule)
+
+        prototypes = PrototypeMemory(network.code_size, self.device)
+        for name, codes in _codes_by_class(network, task):
+            prototypes.add(name, inliers(codes, config.lof_neighbours) if config.outlier_exclusion else codes)
+        if config.outlier_exclusion:
+            self._pull_to_means(trainer, network, task, prototypes.means)
+
+        importance = self._importance(trainer, start, network, len(task.features))
+        self._commit(network, prototypes, importance)
+        self.feature_scale = scale
+
+    def _learn_increment(self, before: Autoencoder, task: Task) -> None:
+        config = self.config
+        network = copy.deepcopy(before)  # `before` does not move while its copy learns: it is the anchor θ̃
+        penalty = Penalty(self.importance, _encoder(before), config.lambda_reg) if self.importance else None
+        trainer = self._trainer(task, network, _encoder(network), penalty)
+        schedule = Schedule(config.increment_epochs, config.increment_rate)
+        self._train_autoencoder("increment", trainer, network, task, schedule)
+
+        prototypes = self.prototypes.copy()
+        for name, codes in _codes_by_class(network, task):
+            prototypes.add(name, codes)
+        importance = self._importance(trainer, _encoder(before), network, len(task.features))
+        for name, earlier in self.importance.items():
+            importance[name] += earlier  # Ω carries all earlier tasks
+        self._commit(network, prototypes, importance)
+
+    def _train_autoencoder(
+        self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
+    ) -> None:
+        """Minimise L_base (Eq. 5) or L_inc (Eq. 13): they differ in the penalty, and that is the trainer's."""
+        config, several = self.config, len(task.names) > 1
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            codes = network.encode(x)
+            total = config.lambda_mse * losses.reconstruction(network.decode(codes), x)
+            total = total + config.lambda_l1 * losses.sparsity(codes)
+            if several:  # a class alone has nothing to be told apart from
+                total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
+            return total
+
+        trainer.run(phase, loss, task.features, task.targets, schedule, several and config.pairs == "random")
+
+    def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
+        """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""
+        config, several = self.config, len(task.names) > 1
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            codes = network.encode(x)
+            total = config.lambda_center * losses.center(codes, means, y)
+            if several:
+                total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
+            return total
+
+        trainer.parameters = _encoder(network)
+        schedule = Schedule(config.center_epochs, config.center_rate)
+        trainer.run("center", loss, task.features, task.targets, schedule, several and config.pairs == "random")
+
+    def _trainer(
+        self, task: Task, network: Autoencoder, parameters: dict[str, Tensor], penalty: Penalty | None = None
+    ) -> Trainer:
+        rule = self.config.rule()
+        # Only the encoder ever moves again, so only its importance is worth a trace.
+        trace = {name: torch.zeros_like(theta) for name, theta in _encoder(network).items()} if rule else {}
+        generator = self.task_generator(self.device)
+        return Trainer(parameters, self.config.batch_size, generator, rule, penalty, trace, task.progress)
+
+    def _importance(
+        self, trainer: Trainer, start: Mapping[str, Tensor], network: Autoencoder, n_samples: int
+    ) -> dict[str, Tensor]:
+        """The finished task's share of Ω."""
+        if trainer.rule is None:
+            return {}
+        end = _encoder(network)
+        with torch.no_grad():
+            return {
+                name: trainer.rule.importance(trace, end[name] - start[name], n_samples)
+                for name, trace in trainer.trace.items()
+            }
+
+    def _commit(self, network: Autoencoder, prototypes: PrototypeMemory, importance: dict[str, Tensor]) -> None:
+        """Take over what a finished task made, at once: whatever fails before leaves the learner as it was."""
+        self.network, self.prototypes, self.importance = network.requires_grad_(False), prototypes, importance
+
+    def encode(self, X: ArrayLike) -> Tensor:
+        """The codes of feature vectors."""
+        features = self._features(X)
+        if self.network is None:
+            raise ValueError("nothing has been learned yet; call learn first")
+        return _encode(self.network, features * self.feature_scale)
+
+    def scores(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Cosine similarity to every class mean (Eq. 1)."""
+        return self.prototypes.similarity(self.encode(X)).cpu().numpy()
+
+    def forget(self, label: Label) -> None:
+        """Remove a class's name, mean and count. The encoder keeps what it learned from it."""
+        self.prototypes.forget(label)
+
+    def rename(self, old: Label, new: Label) -> None:
+        """Give a class another name."""
+        index_labels([new], known=self.labels)
+        self.prototypes.rename(old, new)
+
+    def state(self, slim: bool = False) -> State:
+        """Network, class memory and consolidation state; slim leaves out the decoder and the importance.
+
+        The anchor θ̃ is the network as it is between two tasks, so it takes no room of its own.
+        """
+        slim = slim or (self.network is not None and self.network.decoder is None)
+        tensors = {"classes.means": self.prototypes.means, "classes.counts": self.prototypes.counts}
+        if self.network is not None:
+            parts = _encoder(self.network) if slim else dict(self.network.named_parameters())
+            tensors |= {f"network.{name}": theta.detach() for name, theta in parts.items()}
+        if not slim:
+            tensors |= {f"consolidation.importance.{name}": omega for name, omega in self.importance.items()}
+        meta = {
+            "config": asdict(self.config),
+            "seed": self.seed,
+            "tasks_learned": self.tasks_learned,
+            "n_features": self.n_features,
+            "feature_scale": self.feature_scale,
+            "labels": self.labels,
+            "slim": slim,
+        }
+        return State(tensors, meta)
+
+    @classmethod
+    def from_state(cls, state: State, device: str = "auto") -> Self:
+        """The learner a state was taken from, bit for bit."""
+        meta = state.meta
+        learner = cls(PrototypeConfig(**meta["config"]), seed=meta["seed"], device=device)
+        tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
+        learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
+        learner.feature_scale = meta["feature_scale"]
+        learner.prototypes.labels = list(meta["labels"])
+        learner.prototypes.means, learner.prototypes.counts = tensors["classes.means"], tensors["classes.counts"]
+        if learner.n_features is not None:
+            network = Autoencoder(learner.n_features, learner.config.layers)
+            if meta["slim"]:
+                network.decoder = None
+            network.load_state_dict(_strip(tensors, "network."), assign=True)
+            learner.network = network.requires_grad_(False)
+        learner.importance = _strip(tensors, "consolidation.importance.")
+        return learner
+
+
+def _encoder(network: Autoencoder) -> dict[str, Tensor]:
+    return {name: theta for name, theta in network.named_parameters() if name.startswith("encoder.")}
+
+
+def _strip(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def _scale_to_rms(features: Tensor, rms: float | None) -> float:
+    """What to multiply features with so that their root mean square is `rms`."""
+    if rms is None:
+        return 1.0
+    norm = float(torch.linalg.vector_norm(features, dtype=torch.float64))
+    return rms * features.numel() ** 0.5 / norm if norm > 0 else 1.0
+
+
+@torch.no_grad()
+def _encode(network: Autoencoder, features: Tensor) -> Tensor:
+    return torch.cat([network.encode(chunk) for chunk in features.split(CHUNK)])
+
+
+def _codes_by_class(network: Autoencoder, task: Task) -> Iterator[tuple[Label, Tensor]]:
+    codes = _encode(network, task.features)
+    for position, name in enumerate(task.names):
+        yield name, codes[task.targets == position]

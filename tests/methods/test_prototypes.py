@@ -1,0 +1,238 @@
+"""The paper's learner as a whole."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.nn import training
+from engram.nn.outliers import inliers
+from engram.testing import CHECKS, blobs
+
+SMALL = PrototypeConfig(
+    layers=(16, 8), base_epochs=8, increment_epochs=4, base_rate=1e-2, feature_rms=1.0, batch_size=16, center_epochs=3
+)
+VARIANTS = {
+    "mas": dataclasses.replace(SMALL, consolidation="mas"),
+    "si-lof-all-pairs": dataclasses.replace(SMALL, consolidation="si", outlier_exclusion=True, pairs="all"),
+    "finetune": dataclasses.replace(SMALL, consolidation=None),
+}
+
+
+def learner(config: PrototypeConfig = SMALL, **changes: object) -> PrototypeLearner:
+    return PrototypeLearner(dataclasses.replace(config, **changes), seed=3, device="cpu")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("variant", "check"), list(itertools.product(VARIANTS, CHECKS)), ids=str)
+def test_check_learner(variant, check):
+    check(lambda: learner(VARIANTS[variant]))
+
+
+def taught(config: PrototypeConfig, **changes: object) -> PrototypeLearner:
+    made = learner(config, **changes)
+    made.learn(*blobs(["a", "b"]))
+    made.learn(*blobs(["c"]))
+    made.learn(*blobs(["d", "e"]))
+    return made
+
+
+@pytest.mark.parametrize("rule", ["mas", "si"])
+def test_no_weight_on_the_penalty_is_no_consolidation_bit_for_bit(rule):
+    plain = taught(SMALL, consolidation=None)
+    idle = taught(SMALL, consolidation=rule, lambda_reg=0.0)
+    held = taught(SMALL, consolidation=rule, lambda_reg=10.0)
+    for name, tensor in plain.state().tensors.items():
+        assert torch.equal(tensor, idle.state().tensors[name]), name
+    assert not torch.equal(plain.prototypes.means[2:], held.prototypes.means[2:])
+
+
+@pytest.mark.parametrize("rule", ["mas", "si"])
+def test_a_heavy_penalty_holds_the_encoder_still(rule):
+    def moved(strength: float) -> float:
+        made = learner(consolidation=rule, lambda_reg=strength, increment_epochs=20)
+        made.learn(*blobs(["a", "b"]))
+        before = {k: v.clone() for k, v in made.state().tensors.items() if "encoder" in k and "network" in k}
+        importance = made.importance
+        made.learn(*blobs(["c"]))
+        after = made.state().tensors
+        return sum(
+            float((importance[k.removeprefix("network.")] * (after[k] - v).square()).sum()) for k, v in before.items()
+        )
+
+    assert moved(1e4) < 0.1 * moved(0.0)
+
+
+def test_an_increment_moves_the_encoder_and_nothing_else():
+    made = learner()
+    made.learn(*blobs(["a", "b"]))
+    before = {name: tensor.clone() for name, tensor in made.state().tensors.items()}
+    made.learn(*blobs(["c"]))
+    after = made.state().tensors
+    for name, tensor in before.items():
+        if name.startswith("network.decoder"):
+            assert torch.equal(after[name], tensor), name
+        elif name.startswith("network.encoder"):
+            assert not torch.equal(after[name], tensor), name
+        elif name.startswith("consolidation"):
+            assert (after[name] >= tensor).all(), name  # Ω is added up
+            assert not torch.equal(after[name], tensor), name
+    assert after["classes.means"][:2].numpy().tobytes() == before["classes.means"].numpy().tobytes()
+
+
+def test_means_are_the_mean_codes_of_the_task_just_learned():
+    made = learner()
+    X, y = blobs(["a", "b"])
+    made.learn(X, y)
+    for row, label in enumerate(made.labels):
+        torch.testing.assert_close(made.prototypes.means[row], made.encode(X[y == label]).mean(dim=0))
+    assert made.prototypes.counts.tolist() == [24, 24]
+
+
+def test_prediction_is_the_nearest_mean_by_cosine():
+    made = learner()
+    X, y = blobs(["a", "b"])
+    made.learn(X, y)
+    codes, means = made.encode(X).numpy(), made.prototypes.means.numpy()
+    cosine = (codes @ means.T) / np.linalg.norm(codes, axis=1)[:, None] / np.linalg.norm(means, axis=1)
+    np.testing.assert_allclose(made.scores(X), cosine, atol=1e-5)
+    assert made.predict(X).tolist() == [made.labels[i] for i in cosine.argmax(axis=1)]
+
+
+def test_cleaned_means_are_those_without_outliers_from_before_the_additional_training():
+    X, y = blobs(["a", "b"])
+    X[0] = -X[0]  # an outlier of class a
+    plain = learner(outlier_exclusion=False)
+    cleaned = learner(outlier_exclusion=True)
+    frozen = learner(outlier_exclusion=True, center_epochs=0)
+    for each in (plain, cleaned, frozen):
+        each.learn(X, y)
+    kept = inliers(plain.encode(X[y == "a"]), 20)
+    assert len(kept) < 24
+    torch.testing.assert_close(cleaned.prototypes.means[0], kept.mean(dim=0))
+    assert int(cleaned.prototypes.counts[0]) == len(kept)
+    # L_add moves the encoder towards the means, not the means, and never the decoder
+    assert torch.equal(cleaned.prototypes.means, frozen.prototypes.means)
+    one, two = cleaned.state().tensors, frozen.state().tensors
+    assert not torch.equal(one["network.encoder.0.weight"], two["network.encoder.0.weight"])
+    assert torch.equal(one["network.decoder.0.weight"], two["network.decoder.0.weight"])
+
+    def spread(made: PrototypeLearner) -> float:
+        return float((made.encode(X[y == "b"]) - made.prototypes.means[1]).square().sum())
+
+    assert spread(cleaned) < spread(frozen)
+
+
+def test_importance_accumulates_on_through_the_additional_training():
+    X, y = blobs(["a", "b"])
+    without = learner(outlier_exclusion=True, center_epochs=0)
+    with_it = learner(outlier_exclusion=True, center_epochs=3)
+    for each in (without, with_it):
+        each.learn(X, y)
+    assert with_it.importance["encoder.0.weight"].sum() > without.importance["encoder.0.weight"].sum()
+
+
+def test_mas_importance_is_the_trace_over_the_samples(monkeypatch):
+    """Re-derived: Σ over steps of |gradient of the total loss|, divided by the number of samples."""
+    total: dict[int, torch.Tensor] = {}
+    real = training.update
+
+    def spy(slot, gradient, *rest):
+        if slot.trace is not None and slot.theta.numel() == 16 * 8:
+            summed = total.get(slot.theta.numel(), torch.zeros_like(gradient))
+            total[slot.theta.numel()] = summed + gradient.abs()
+        real(slot, gradient, *rest)
+
+    monkeypatch.setattr(training._Step, "update", staticmethod(spy))
+    made = PrototypeLearner(dataclasses.replace(SMALL, layers=(16, 5)), device="cpu")
+    X, y = blobs(["a", "b"])
+    made.learn(X, y)
+    torch.testing.assert_close(made.importance["encoder.0.weight"].reshape(-1), total[128] / len(X))
+
+
+def test_features_are_scaled_to_the_recorded_rms_of_the_base_data():
+    made = learner(feature_rms=0.25)
+    X, y = blobs(["a", "b"])
+    made.learn(X, y)
+    assert np.sqrt(np.mean((X * made.feature_scale) ** 2)) == pytest.approx(0.25, rel=1e-5)
+    scale = made.feature_scale
+    made.learn(blobs(["c"])[0] * 100, ["c"] * 24)
+    assert made.feature_scale == scale
+    untouched = learner(feature_rms=None)
+    untouched.learn(X, y)
+    assert untouched.feature_scale == 1.0
+
+
+def test_the_unit_of_the_features_is_no_part_of_the_result():
+    X, y = blobs(["a", "b"])
+    one, other = learner(feature_rms=0.25), learner(feature_rms=0.25)
+    one.learn(X, y)
+    other.learn(X * 8, y)  # a power of two: no rounding
+    np.testing.assert_allclose(one.scores(X), other.scores(X * 8), atol=1e-6)
+
+
+def test_more_data_of_a_known_class():
+    made = learner()
+    made.learn(*blobs(["a", "b"]))
+    before = made.prototypes.means.clone()
+    X, y = blobs(["a"], n=8, seed=5)
+    made.learn(X, y)
+    assert made.labels == ["a", "b"]
+    assert made.prototypes.counts.tolist() == [32, 24]
+    expected = (before[0] * 24 + made.encode(X).sum(dim=0)) / 32
+    torch.testing.assert_close(made.prototypes.means[0], expected)
+    assert torch.equal(made.prototypes.means[1], before[1])
+
+
+def test_a_last_batch_of_one_and_batches_of_one():
+    for config in ({"batch_size": 16, "pairs": "random"}, {"batch_size": 16, "pairs": "all"}, {"batch_size": 1}):
+        made = learner(**config)
+        X, y = blobs(["a", "b"])
+        made.learn(X[:33], y[:33])
+        assert all(torch.isfinite(tensor).all() for tensor in made.state().tensors.values())
+
+
+def test_progress_tells_every_epoch():
+    told = []
+    made = learner(outlier_exclusion=True)
+    made.learn(*blobs(["a", "b"]), progress=told.append)
+    assert [(p.phase, p.epoch) for p in told] == [("base", i) for i in range(1, 9)] + [
+        ("center", i) for i in range(1, 4)
+    ]
+    assert told[7].loss < told[0].loss
+
+
+def test_a_slim_state_predicts_the_same_and_says_why_it_cannot_learn():
+    made = learner()
+    X, y = blobs(["a", "b"])
+    made.learn(X, y)
+    state = made.state(slim=True)
+    assert not any("decoder" in name or "importance" in name for name in state.tensors)
+    slim = PrototypeLearner.from_state(state, device="cpu")
+    assert np.array_equal(slim.scores(X), made.scores(X))
+    with pytest.raises(ValueError, match="saved slim"):
+        slim.learn(*blobs(["c"]))
+    assert slim.labels == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"layers": ()},
+        {"consolidation": "ewc"},
+        {"pairs": "some"},
+        {"feature_rms": 0.0},
+        {"base_rate": -1.0},
+        {"batch_size": 0},
+    ],
+)
+def test_impossible_settings_are_refused_by_name(bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        PrototypeConfig(**bad)
+
+
+def test_an_unknown_device_is_refused():
+    with pytest.raises(ValueError, match="warp"):
+        PrototypeLearner(device="warp")
