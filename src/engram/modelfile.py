@@ -1,0 +1,138 @@
+"""One model, one file: safetensors with a JSON header.
+
+The safetensors metadata holds one string, `engram`: JSON of a header (format version, package version, what the file
+holds, type, shape and checksum of every tensor) and the header's own checksum. So any flipped or missing byte that
+could change what is loaded is noticed, and nothing in the file is ever executed.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+import engram
+
+FORMAT_VERSION = 1
+
+
+class ModelFileError(Exception):
+    """A model file that cannot be read or written, and why, in one line."""
+
+
+def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+    """Write a model file atomically: whatever happens on the way, `path` holds the old model or the new, whole."""
+    # A tensor is saved as it lies in memory, so it has to lie there alone.
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    whole_header = {
+        "format_version": FORMAT_VERSION,
+        "engram_version": engram.__version__,
+        **header,
+        "tensors": {name: _fingerprint(tensor) for name, tensor in own.items()},
+    }
+    text = json.dumps({"checksum": _digest(_canonical(whole_header)), "header": whole_header}, sort_keys=True)
+    target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
+    try:
+        with _replacing(target) as temporary:
+            save_file(own, temporary, metadata={"engram": text})
+    except (OSError, SafetensorError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelFileError(f"cannot write {path}: {reason}; the file that was there before is untouched") from error
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read a model file whole, or raise a ModelFileError that says what is wrong with it."""
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            if "engram" not in metadata:
+                raise ModelFileError(f"{path} is a safetensors file, but not an engram model")
+            header = _checked_header(path, metadata["engram"])
+            # Copied out of the memory-mapped file, so that the file can be replaced while the model is in use.
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{path} is damaged or not an engram model: {error}") from error
+    if set(tensors) != set(header["tensors"]):
+        raise ModelFileError(f"{path} is damaged: the tensors in it are not the ones its header lists")
+    for name, tensor in tensors.items():
+        if _fingerprint(tensor) != header["tensors"][name]:
+            raise ModelFileError(f"{path} is damaged: tensor {name} does not match its checksum")
+    return tensors, header
+
+
+def _checked_header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
+    outer = json.loads(text)
+    header: dict[str, Any] = outer["header"]
+    if outer["checksum"] != _digest(_canonical(header)):
+        raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
+    version = header.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path} has format version {version}, but engram {engram.__version__} reads {FORMAT_VERSION}; "
+            f"it was written by engram {header.get('engram_version')}: install that version"
+        )
+    return header
+
+
+def _fingerprint(tensor: Tensor) -> dict[str, Any]:
+    data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy()
+    return {"dtype": str(tensor.dtype), "shape": list(tensor.shape), "checksum": _digest(data.data)}
+
+
+def _canonical(header: Any) -> bytes:
+    return json.dumps(header, sort_keys=True).encode()
+
+
+def _digest(data: bytes | memoryview) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Iterator[str]:
+    """A temporary file beside `target` that takes its place, durably, when the block succeeds."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
+    try:
+        os.close(handle)
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.chmod(temporary, _mode_for(target))
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    _fsync_folder(target.parent)
+
+
+def _mode_for(target: Path) -> int:
+    """The permissions of the file to be replaced, or what a new file would get."""
+    try:
+        return target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _fsync_folder(folder: Path) -> None:
+    """Make the rename itself durable, where the system lets a folder be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
