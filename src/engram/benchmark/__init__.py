@@ -1,0 +1,1 @@
+"""The evaluation: tasks and class orders, Ψ metrics, the offline ideal, the demonstration."""

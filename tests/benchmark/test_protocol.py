@@ -1,0 +1,86 @@
+"""Class orders, tasks and Ψ against hand-made sequences."""
+
+import numpy as np
+import pytest
+
+from engram.benchmark.metrics import psi
+from engram.benchmark.offline import Recipe, offline_ideal
+from engram.benchmark.protocol import Samples, TaskResult, class_order, measure, run, split_tasks
+from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.testing import blobs
+
+
+class Parrot:
+    """Answers what it was told to."""
+
+    def __init__(self, answers: list[str]) -> None:
+        self.answers = np.asarray(answers)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.answers[X[:, 0].astype(int)]
+
+
+def test_psi_of_a_hand_made_sequence():
+    results = [
+        TaskResult(0, 2, 0.9, 0.9, 0.9, 1.0),  # the base task itself does not count
+        TaskResult(1, 3, 0.8, 0.5, 0.7, 1.0),
+        TaskResult(2, 4, 0.6, 0.7, 0.5, 1.0),
+    ]
+    measured = psi(results, alpha_ideal=0.8)
+    assert measured.base == pytest.approx((0.8 + 0.6) / 2 / 0.8)
+    assert measured.new == pytest.approx((0.5 + 0.7) / 2)
+    assert measured.all == pytest.approx((0.7 + 0.5) / 2 / 0.8)
+    with pytest.raises(ValueError, match="at least one task after the base"):
+        psi(results[:1], 0.8)
+
+
+def test_accuracies_are_on_their_own_classes_against_all_seen():
+    y = np.array(["a", "a", "b", "b", "c", "c", "d", "d"])
+    test = Samples(np.arange(8, dtype=np.float32)[:, None], y)
+    learner = Parrot(["a", "c", "b", "b", "c", "a", "a", "a"])
+    tasks = [["a", "b"], ["c"], ["d"]]
+    assert measure(learner, test, tasks, 1) == pytest.approx((3 / 4, 1 / 2, 4 / 6))
+    assert measure(learner, test, tasks, 2) == pytest.approx((3 / 4, 0.0, 4 / 8))
+
+
+def test_orders_are_seeded_permutations():
+    labels = [str(i) for i in range(20)]
+    assert class_order(labels, 1) == class_order(labels[::-1], 1)
+    assert class_order(labels, 1) != class_order(labels, 2)
+    assert sorted(class_order(labels, 1)) == sorted(labels)
+
+
+def test_tasks():
+    assert split_tasks("abcdef", 3) == [["a", "b", "c"], ["d"], ["e"], ["f"]]
+    assert split_tasks("abcdef", 2, 3) == [["a", "b"], ["c", "d", "e"], ["f"]]
+    with pytest.raises(ValueError, match="cannot split 3 classes into a base of 4"):
+        split_tasks("abc", 4)
+
+
+def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
+    train, test = Samples(*blobs(["a", "b", "c", "d"])), Samples(*blobs(["a", "b", "c", "d"], seed=1))
+    tasks = [["a", "c"], ["d"], ["b"]]
+    config = PrototypeConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
+    shown: list[set[str]] = []
+
+    class Watched(PrototypeLearner):
+        def learn(self, X, y, progress=None):
+            shown.append(set(y))
+            super().learn(X, y, progress)
+
+    learner = Watched(config, device="cpu")
+    results = list(run(learner, train, test, tasks[:2])) + list(run(learner, train, test, tasks))
+    assert shown == [{"a", "c"}, {"d"}, {"b"}]
+    assert [(r.task, r.classes_seen) for r in results] == [(0, 2), (1, 3), (2, 4)]
+    assert results[-1].alpha_all > 0.9
+
+
+def test_the_offline_ideal_picks_the_recipe_that_validates_best():
+    train, test = Samples(*blobs(["a", "b", "c"])), Samples(*blobs(["a", "b", "c"], seed=1))
+    train, test = Samples(train.X.astype(np.float32), train.y), Samples(test.X.astype(np.float32), test.y)
+    good, useless = Recipe(hidden=16, epochs=20, rate=1e-2), Recipe(hidden=16, epochs=20, rate=0.0)
+    ideal = offline_ideal(train, test, recipes=[useless, good], device="cpu")
+    assert ideal.recipe == good
+    assert ideal.validation[str(good)] > ideal.validation[str(useless)]
+    assert ideal.accuracy > 0.95
+    assert offline_ideal(train, test, recipes=[good], device="cpu").accuracy == ideal.accuracy
