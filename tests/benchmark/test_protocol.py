@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from engram.benchmark.metrics import psi
 from engram.benchmark.offline import Recipe, offline_ideal
@@ -10,14 +11,19 @@ from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
 from engram.testing import blobs
 
 
+def samples(labels: list[str], seed: int = 0) -> Samples:
+    X, y = blobs(labels, seed=seed)
+    return Samples(torch.from_numpy(X.astype(np.float32)), y)
+
+
 class Parrot:
     """Answers what it was told to."""
 
     def __init__(self, answers: list[str]) -> None:
         self.answers = np.asarray(answers)
 
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        return self.answers[X[:, 0].astype(int)]
+    def predict(self, X: torch.Tensor) -> np.ndarray:
+        return self.answers[X[:, 0].numpy()]
 
 
 def test_psi_of_a_hand_made_sequence():
@@ -36,7 +42,7 @@ def test_psi_of_a_hand_made_sequence():
 
 def test_accuracies_are_on_their_own_classes_against_all_seen():
     y = np.array(["a", "a", "b", "b", "c", "c", "d", "d"])
-    test = Samples(np.arange(8, dtype=np.float32)[:, None], y)
+    test = Samples(torch.arange(8)[:, None], y)
     learner = Parrot(["a", "c", "b", "b", "c", "a", "a", "a"])
     tasks = [["a", "b"], ["c"], ["d"]]
     assert measure(learner, test, tasks, 1) == pytest.approx((3 / 4, 1 / 2, 4 / 6))
@@ -58,7 +64,7 @@ def test_tasks():
 
 
 def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
-    train, test = Samples(*blobs(["a", "b", "c", "d"])), Samples(*blobs(["a", "b", "c", "d"], seed=1))
+    train, test = samples(["a", "b", "c", "d"]), samples(["a", "b", "c", "d"], seed=1)
     tasks = [["a", "c"], ["d"], ["b"]]
     config = PrototypeConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
     shown: list[set[str]] = []
@@ -76,11 +82,10 @@ def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
 
 
 def test_the_offline_ideal_picks_the_recipe_that_validates_best():
-    train, test = Samples(*blobs(["a", "b", "c"])), Samples(*blobs(["a", "b", "c"], seed=1))
-    train, test = Samples(train.X.astype(np.float32), train.y), Samples(test.X.astype(np.float32), test.y)
+    train, test = samples(["a", "b", "c"]), samples(["a", "b", "c"], seed=1)
     good, useless = Recipe(hidden=16, epochs=20, rate=1e-2), Recipe(hidden=16, epochs=20, rate=0.0)
-    ideal = offline_ideal(train, test, recipes=[useless, good], device="cpu")
+    ideal = offline_ideal(train, test, recipes=[useless, good])
     assert ideal.recipe == good
     assert ideal.validation[str(good)] > ideal.validation[str(useless)]
     assert ideal.accuracy > 0.95
-    assert offline_ideal(train, test, recipes=[good], device="cpu").accuracy == ideal.accuracy
+    assert offline_ideal(train, test, recipes=[good]).accuracy == ideal.accuracy

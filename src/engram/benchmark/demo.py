@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from engram.benchmark.metrics import Psi, psi
 from engram.benchmark.offline import Recipe, offline_ideal
 from engram.benchmark.protocol import Samples, TaskResult, class_order, run, split_tasks
 from engram.data import digits
+from engram.device import resolve_device
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
 
 # 64 pixels are not 8192 features: a smaller network and faster steps than the paper's, the λ as in the paper. The rate
@@ -77,8 +79,9 @@ def demonstrate(
     """Run every configuration; `progress` is told what is going on and which fraction of it is done."""
     data = digits()
     assert data.test is not None
-    train = Samples(np.asarray(data.train.images, np.float32), np.asarray(data.train.labels))
-    test = Samples(np.asarray(data.test.images, np.float32), np.asarray(data.test.labels))
+    where = resolve_device(device)
+    train = Samples(torch.from_numpy(np.asarray(data.train.images)).to(where), np.asarray(data.train.labels))
+    test = Samples(torch.from_numpy(np.asarray(data.test.images)).to(where), np.asarray(data.test.labels))
     tasks = split_tasks(class_order(data.classes, seed), base=5)
     rows = []
     for method, config in CONFIGURATIONS.items():
@@ -90,9 +93,8 @@ def demonstrate(
         rows.append((method, results))
     if progress:
         progress("offline", 0.0)
-    ideal = offline_ideal(
-        train, test, recipes=[Recipe(hidden=256, dropout=0.2, epochs=60, batch_size=64)], seed=seed, device=device
-    ).accuracy
+    recipe = Recipe(hidden=256, dropout=0.2, epochs=60, batch_size=64)
+    ideal = offline_ideal(train, test, recipes=[recipe], seed=seed).accuracy
     if progress:
         progress("offline", 1.0)
     return Demonstration(ideal, [Row(method, results, psi(results, ideal)) for method, results in rows])

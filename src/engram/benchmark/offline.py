@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
-from torch import Tensor, nn
+from torch import nn
 
 from engram.benchmark.protocol import Samples
-from engram.device import resolve_device
 from engram.methods.base import index_labels
 
 
@@ -43,24 +42,22 @@ RECIPES = (
 )
 
 
-def offline_ideal(
-    train: Samples, test: Samples, *, recipes: Sequence[Recipe] = RECIPES, seed: int = 0, device: str = "auto"
-) -> Ideal:
+def offline_ideal(train: Samples, test: Samples, *, recipes: Sequence[Recipe] = RECIPES, seed: int = 0) -> Ideal:
     """Choose a recipe on a tenth of the training data, train on all of it, and measure on the test data."""
     validation: dict[str, float] = {}
     best = recipes[0]
     if len(recipes) > 1:
-        X, X_held, y, y_held = train_test_split(train.X, train.y, test_size=0.1, stratify=train.y, random_state=seed)
+        rest, held = train_test_split(np.arange(len(train.y)), test_size=0.1, stratify=train.y, random_state=seed)
         for recipe in recipes:
-            validation[str(recipe)] = _accuracy(Samples(X, y), Samples(X_held, y_held), recipe, seed, device)
+            validation[str(recipe)] = _accuracy(train.at(rest), train.at(held), recipe, seed)
         best = max(recipes, key=lambda recipe: validation[str(recipe)])
-    return Ideal(_accuracy(train, test, best, seed, device), best, validation)
+    return Ideal(_accuracy(train, test, best, seed), best, validation)
 
 
-def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int, device_name: str) -> float:
-    device = resolve_device(device_name)
+def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float:
+    X, device = train.X, train.X.device
     names, targets = index_labels(train.y)
-    X, y = torch.from_numpy(train.X).to(device), torch.from_numpy(targets).to(device)
+    y = torch.from_numpy(targets).to(device)
     mean, std = X.mean(dim=0), X.std(dim=0).clamp(min=1e-6)
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
@@ -82,9 +79,7 @@ def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int, device_n
                 schedule.step()
         network.eval()
 
-    @torch.no_grad()
-    def predict(features: Tensor) -> Tensor:
-        return torch.cat([network((part.to(device) - mean) / std).argmax(dim=1) for part in features.split(4096)])
-
-    predicted = predict(torch.from_numpy(test.X)).cpu().numpy()
+    with torch.no_grad():
+        answers = [network((part - mean) / std).argmax(dim=1) for part in test.X.split(4096)]
+    predicted = torch.cat(answers).cpu().numpy()
     return float((np.asarray(names)[predicted] == test.y).mean())

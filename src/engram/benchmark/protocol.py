@@ -7,26 +7,29 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from engram.methods.base import Learner
 from engram.nn.prototypes import Label
 from engram.nn.training import Progress
 
-Features = NDArray[np.float32]
-
 
 @dataclass(frozen=True)
 class Samples:
-    """Feature vectors and their labels."""
+    """Feature vectors and their labels. `X` lies where it is used: moved to a GPU once, not for every task."""
 
-    X: Features
+    X: Tensor
     y: NDArray[Any]
 
     def of(self, labels: Sequence[Label]) -> "Samples":
         """The samples of some classes."""
-        chosen = np.isin(self.y, np.asarray(labels))
-        return Samples(self.X[chosen], self.y[chosen])
+        return self.at(np.flatnonzero(np.isin(self.y, np.asarray(labels))))
+
+    def at(self, rows: NDArray[np.int64]) -> "Samples":
+        """The samples at some positions."""
+        return Samples(self.X[torch.from_numpy(rows).to(self.X.device)], self.y[rows])
 
 
 @dataclass(frozen=True)

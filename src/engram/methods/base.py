@@ -83,7 +83,7 @@ class Learner(ABC):
         """The classes known, in the order they were learned."""
 
     @abstractmethod
-    def scores(self, X: ArrayLike) -> NDArray[np.float32]:
+    def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """How well each sample fits each class, (n, classes), columns as `labels`; the largest is the answer."""
 
     @abstractmethod
@@ -107,7 +107,9 @@ class Learner(ABC):
     def _learn(self, task: Task) -> None:
         """Learn one task, all or nothing."""
 
-    def learn(self, X: ArrayLike, y: Iterable[Any], progress: Callable[[Progress], None] | None = None) -> None:
+    def learn(
+        self, X: ArrayLike | Tensor, y: Iterable[Any], progress: Callable[[Progress], None] | None = None
+    ) -> None:
         """Learn one task."""
         features = self._features(X)
         names, targets = index_labels(y, known=self.labels)
@@ -116,7 +118,7 @@ class Learner(ABC):
         self.n_features = features.shape[1]
         self.tasks_learned += 1
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
         """The label of each sample."""
         labels: NDArray[Any] = np.asarray(self.labels)[self.scores(X).argmax(axis=1)]
         return labels
@@ -141,14 +143,19 @@ class Learner(ABC):
         entropy = np.random.SeedSequence([self.seed, self.tasks_learned]).generate_state(1)
         return torch.Generator(device).manual_seed(int(entropy[0]))
 
-    def _features(self, X: ArrayLike) -> Tensor:
-        checked = check_array(X, dtype=np.float32, order="C")
+    def _features(self, X: ArrayLike | Tensor) -> Tensor:
+        if isinstance(X, Tensor):  # already where it is needed, perhaps: no way through numpy
+            checked = X.to(self.device, torch.float32)
+            if checked.ndim != 2 or not len(checked) or not checked.isfinite().all():
+                raise ValueError(f"X must be a table of finite numbers with at least one row, not {tuple(X.shape)}")
+        else:
+            checked = torch.from_numpy(check_array(X, dtype=np.float32, order="C")).to(self.device)
         if self.n_features is not None and checked.shape[1] != self.n_features:
             raise ValueError(
                 f"X has {checked.shape[1]} features per sample, but the model was trained on {self.n_features}; "
                 f"extract them with the same backbone"
             )
-        return torch.from_numpy(checked).to(self.device)
+        return checked
 
 
 def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[Label], NDArray[np.int64]]:

@@ -202,14 +202,14 @@ class PrototypeLearner(Learner):
         """Take over what a finished task made, at once: whatever fails before leaves the learner as it was."""
         self.network, self.prototypes, self.importance = network.requires_grad_(False), prototypes, importance
 
-    def encode(self, X: ArrayLike) -> Tensor:
+    def encode(self, X: ArrayLike | Tensor) -> Tensor:
         """The codes of feature vectors."""
         features = self._features(X)
         if self.network is None:
             raise ValueError("nothing has been learned yet; call learn first")
         return _encode(self.network, features * self.feature_scale)
 
-    def scores(self, X: ArrayLike) -> NDArray[np.float32]:
+    def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """Cosine similarity to every class mean (Eq. 1)."""
         return self.prototypes.similarity(self.encode(X)).cpu().numpy()
 
