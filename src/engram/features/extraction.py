@@ -94,7 +94,8 @@ def extract(
         if batch.kept:
             if values is None:
                 values = np.empty((len(images), batch.values.shape[1]), np.float32)
-            values[len(kept) : len(kept) + len(batch.kept)] = batch.values
+            # torch copies with all cores: one core alone is slower than a GPU makes features.
+            torch.from_numpy(values[len(kept) : len(kept) + len(batch.kept)]).copy_(torch.from_numpy(batch.values))
         kept += batch.kept
         skipped += [(bad.name, bad.reason) for bad in batch.bad]
         if progress is not None:
@@ -129,7 +130,7 @@ def stream(
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
 
     def decode(chunk: Sequence[int]) -> _Decoded:
-        return _decode(images, chunk, backbone.preprocess, strict)
+        return _decode(images, chunk, backbone.preprocess, strict, pin=where.type == "cuda")
 
     run = _on_cpu if where.type == "cpu" else _on_gpu
     return run(chunks, decode, backbone, where, workers)
@@ -155,10 +156,11 @@ def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
     return max(1, min(most, budget // max(1, pixels)))
 
 
-def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, strict: bool) -> _Decoded:
+def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, strict: bool, pin: bool) -> _Decoded:
     if isinstance(images, np.ndarray) and images.ndim == 4 and preprocess.fits(images.shape[1], images.shape[2]):
-        chunk = images[list(positions)]  # a copy: the array may be read-only, or a map
-        return _Decoded(torch.from_numpy(chunk).permute(0, 3, 1, 2), list(positions), [])
+        pixels = torch.empty((len(positions), *images.shape[1:]), dtype=torch.uint8, pin_memory=pin)
+        np.take(images, positions, axis=0, out=pixels.numpy(), mode="clip")  # "raise" would copy once more
+        return _Decoded(pixels.permute(0, 3, 1, 2), list(positions), [])
     pictures: list[Array] = []
     kept: list[int] = []
     bad: list[Bad] = []
@@ -180,8 +182,10 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
         kept.append(position)
     if not pictures:
         return _Decoded(torch.empty((0, 3, 1, 1), dtype=torch.uint8), kept, bad)
-    pixels = np.stack([picture.transpose(1, 2, 0) for picture in pictures])
-    return _Decoded(torch.from_numpy(pixels).permute(0, 3, 1, 2), kept, bad)
+    depth, height, width = pictures[0].shape
+    pixels = torch.empty((len(pictures), height, width, depth), dtype=torch.uint8, pin_memory=pin)
+    np.stack([picture.transpose(1, 2, 0) for picture in pictures], out=pixels.numpy())
+    return _Decoded(pixels.permute(0, 3, 1, 2), kept, bad)
 
 
 def _infer(backbone: Backbone, pixels: torch.Tensor) -> torch.Tensor:
@@ -226,17 +230,13 @@ def _on_gpu(
     cuda = device.type == "cuda"
     workers = max(1, min(workers or os.cpu_count() or 1, len(chunks)))
 
-    def decode_pinned(chunk: Sequence[int]) -> _Decoded:
-        decoded = decode(chunk)
-        return decoded._replace(pixels=decoded.pixels.pin_memory()) if cuda else decoded
-
     def launch(decoded: _Decoded) -> tuple[torch.Tensor, torch.cuda.Event | None, _Decoded]:
         values = _infer(backbone, decoded.pixels.to(device, non_blocking=True))
         if not cuda:
             return values.cpu(), None, decoded
         host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
         host.copy_(values, non_blocking=True)
-        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        done = torch.cuda.Event()
         done.record()
         return host, done, decoded
 
@@ -247,7 +247,7 @@ def _on_gpu(
 
     flight: deque[tuple[torch.Tensor, torch.cuda.Event | None, _Decoded]] = deque()
     with ThreadPoolExecutor(workers, "engram-decode") as pool:
-        for decoded in _in_order(pool, decode_pinned, chunks, workers + 2):
+        for decoded in _in_order(pool, decode, chunks, workers + 2):
             if not decoded.kept:
                 while flight:
                     yield finish(*flight.popleft())

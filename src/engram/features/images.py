@@ -95,7 +95,7 @@ def _rgb(image: Image.Image) -> Image.Image:
             image = image.convert("LA")
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _from_deep_grey(image: Image.Image) -> Image.Image:
