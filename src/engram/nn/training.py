@@ -147,13 +147,13 @@ class _Step:
         self.thetas = [theta.requires_grad_(True) for theta in trainer.parameters.values()]
         self.slots = [
             Slot(
-                theta=theta.detach().view(-1),
-                first=theta.detach().new_zeros(theta.numel()),
-                second=theta.detach().new_zeros(theta.numel()),
-                second_max=theta.detach().new_zeros(theta.numel()),
-                trace=trainer.trace[name].view(-1) if name in trainer.trace else None,
-                importance=penalty.importance[name].view(-1) if penalty else None,
-                anchor=penalty.anchor[name].detach().view(-1) if penalty else None,
+                theta=_flat(theta),
+                first=torch.zeros_like(_flat(theta)),
+                second=torch.zeros_like(_flat(theta)),
+                second_max=torch.zeros_like(_flat(theta)),
+                trace=_flat(trainer.trace[name]) if name in trainer.trace else None,
+                importance=_flat(penalty.importance[name]) if penalty else None,
+                anchor=_flat(penalty.anchor[name]) if penalty else None,
             )
             for name, theta in trainer.parameters.items()
         ]
@@ -163,8 +163,15 @@ class _Step:
         gradients = torch.autograd.grad(loss, self.thetas)
         with torch.no_grad():
             for slot, gradient in zip(self.slots, gradients, strict=True):
-                self.update(slot, gradient.reshape(-1), rates[0], rates[1], self.rule, self.strength)
+                rule = self.rule if slot.trace is not None else None
+                self.update(slot, _flat(gradient.contiguous()), rates[0], rates[1], rule, self.strength)
         return loss.detach()
+
+
+def _flat(tensor: Tensor) -> Tensor:
+    """The same memory as one row. Not a view in autograd's books, so the compiler sees one kind of tensor only."""
+    row = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    return row.set_(tensor.untyped_storage(), tensor.storage_offset(), (tensor.numel(),), (1,))
 
 
 class _CapturedStep(_Step):
