@@ -61,3 +61,65 @@ def test_an_error_is_one_line_that_says_what_to_do(tmp_path):
     assert process.returncode == 2
     assert process.stderr.strip() == "error: unknown device 'warp'; use 'auto', 'cpu' or 'cuda'"
     assert not process.stdout
+
+
+@pytest.fixture
+def folder_of_pictures(tmp_path) -> Path:
+    for split, n in (("train", 3), ("test", 2)):
+        for colour in ("red", "green"):
+            (tmp_path / "pictures" / split / colour).mkdir(parents=True)
+            for i in range(n):
+                picture = Image.new("RGB", (40, 30), colour)
+                picture.putpixel((i, 0), (0, 0, 255))
+                picture.save(tmp_path / "pictures" / split / colour / f"{i}.png")
+    (tmp_path / "pictures" / "train" / "red" / "broken.jpg").write_bytes(b"\xff\xd8\xff\xe0 not much of a picture")
+    return tmp_path
+
+
+def files_below(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
+    run = ("features", "folder", "--data", "pictures", "--cache", "kept", "--device", "cpu")
+    first = engram_command(*run, cwd=folder_of_pictures)
+    assert first.returncode == 0, first.stderr
+    assert "folder train: 6 pictures, 1280 features each" in first.stdout
+    assert "folder test: 4 pictures, 1280 features each" in first.stdout
+    assert "broken.jpg" in first.stderr
+    assert "1 pictures could not be read and were skipped" in first.stderr
+    kept = files_below(folder_of_pictures / "kept")
+    assert kept
+    assert engram_command(*run, cwd=folder_of_pictures).returncode == 0
+    assert files_below(folder_of_pictures / "kept") == kept
+
+    strict = engram_command(*run, "--strict", cwd=folder_of_pictures)
+    assert strict.returncode == 2
+    assert "broken.jpg" in strict.stderr
+    assert len(strict.stderr.strip().splitlines()) == 1
+
+    listed = json.loads(engram_command("cache", "--cache", "kept", "--json", cwd=folder_of_pictures).stdout)
+    assert [(entry["count"], entry["dtype"]) for entry in listed] == [(6, "float32")]  # equal pictures are kept once
+    assert listed[0]["identity"].startswith("efficientnet_lite0:pooled@224:sha256-")
+    wrong = engram_command("cache", "--cache", "kept", "clear", "nothing", "--yes", cwd=folder_of_pictures)
+    assert wrong.returncode == 2
+    cleared = engram_command("cache", "--cache", "kept", "clear", "--yes", cwd=folder_of_pictures)
+    assert cleared.returncode == 0
+    assert json.loads(engram_command("cache", "--cache", "kept", "--json", cwd=folder_of_pictures).stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("features", "cifar100", "--data", "nowhere"), "nowhere"),
+        (("features", "imagenet", "--data", "."), "no data set is called 'imagenet'"),
+        (("features", "folder", "--data", "pictures", "--backbone", "vgg99"), "no backbone is called 'vgg99'"),
+        (("features", "folder", "--data", "pictures", "--weights", "no.pth"), "no.pth does not exist"),
+        (("features", "digits"), "feature vectors already"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(arguments, message, folder_of_pictures):
+    process = engram_command(*arguments, cwd=folder_of_pictures)
+    assert process.returncode == 2, process.stdout + process.stderr
+    assert message in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1, process.stderr

@@ -14,21 +14,25 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from engram import modelfile
+from engram.backbones import Backbone
 from engram.methods import METHODS
 from engram.methods.base import MemoryTable, State
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
 from engram.nn.prototypes import Label
 from engram.nn.training import Progress
+from engram.pictures import PictureInput, Pictures
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns new classes one at a time and keeps one mean vector per class, no old data.
 
-    `fit` trains the base; `partial_fit` then learns what is new, under class names nobody announced before. See
-    `engram.methods.prototypes.PrototypeConfig` for the settings of the method.
+    `fit` trains the base; `partial_fit` then learns what is new, under class names nobody announced before. X is a
+    table of feature vectors or, with a backbone, pictures: paths, PIL images, or one uint8 array (N, H, W, 3).
 
     Parameters
     ----------
+    backbone : name of a frozen network (see `engram.backbones.names`) or one made by `engram.backbones.create`, which
+        turns pictures into features; None takes feature vectors only.
     layers : sizes of the encoder's layers; the last is the length of a code and of a class mean.
     consolidation : "mas", "si" or None (plain fine-tuning).
     outlier_exclusion : base means without local outliers, then training towards them.
@@ -48,6 +52,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     ----------
     classes_ : labels known, the base's sorted, later ones in the order they were learned.
     n_features_in_ : features per sample.
+    backbone_identity_ : which network made the features, down to a hash of its weights; None for feature vectors.
     learner_ : the method itself.
 
     Examples
@@ -65,6 +70,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def __init__(
         self,
         *,
+        backbone: str | Backbone | None = None,
         layers: Sequence[int] = (1024, 1024),
         consolidation: Literal["mas", "si"] | None = "mas",
         outlier_exclusion: bool = False,
@@ -91,6 +97,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         device: str = "auto",
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
+        self.backbone = backbone
         self.layers = layers
         self.consolidation = consolidation
         self.outlier_exclusion = outlier_exclusion
@@ -119,13 +126,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     # --- learning -------------------------------------------------------------------------------------------------
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Base training: start over with these classes."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         learner = PrototypeLearner(self._config(), seed=seed, device=self.device)
-        return self._learn(learner, X, y, reset=True)
+        given = PictureInput(self.backbone, self.device)
+        self._learn(learner, given, X, y, reset=True)
+        return self
 
-    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Learn one task more: classes with new names, or more data of known ones. The first call is `fit`.
 
         A known class's mean becomes the mean of its old samples' codes, as they were when they were learned, and the
@@ -133,19 +142,22 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y)
-        return self._learn(self.learner_, X, y, reset=False)
+        return self._learn(self.learner_, self._input, X, y, reset=False)
 
-    def _learn(self, learner: PrototypeLearner, X: ArrayLike, y: ArrayLike, reset: bool) -> Self:
+    def _learn(
+        self, learner: PrototypeLearner, given: PictureInput, X: ArrayLike | Pictures, y: ArrayLike, reset: bool
+    ) -> Self:
         _refuse_mixed_labels(y)
         before = dict(vars(self))
         try:
-            features, labels = validate_data(self, X, y, reset=reset, dtype=np.float32, order="C")
+            vectors = given.vectors(X)
+            features, labels = validate_data(self, vectors, y, reset=reset, dtype=np.float32, order="C")
             check_classification_targets(labels)
             learner.learn(features, labels, self.progress)
         except BaseException:
             self.__dict__ = before  # scikit-learn notes the width of X before anything is learned from it
             raise
-        self.learner_ = learner
+        self.learner_, self._input, self.backbone_identity_ = learner, given, given.identity
         return self
 
     def _config(self) -> PrototypeConfig:
@@ -153,28 +165,29 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     # --- predicting -----------------------------------------------------------------------------------------------
 
-    def predict(self, X: ArrayLike) -> NDArray[Any]:
+    def predict(self, X: ArrayLike | Pictures) -> NDArray[Any]:
         """The class whose mean has the smallest cosine distance to the code of each sample (Eq. 1)."""
         best: NDArray[np.intp] = self._similarity(X).argmax(axis=1)
         return self.classes_[best]
 
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float32]:
+    def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         """Cosine similarity to each class mean, (n, classes); with two classes, as scikit-learn has it, (n,)."""
         similarity = self._similarity(X)
         return similarity[:, 1] - similarity[:, 0] if similarity.shape[1] == 2 else similarity
 
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+    def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
         """Softmax over cosine similarity / `temperature`: an order of preference, not a calibrated probability."""
         logits = self._similarity(X).astype(np.float64) / self.temperature
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
         return proba
 
-    def _similarity(self, X: ArrayLike) -> NDArray[np.float32]:
+    def _similarity(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         self._require_fitted()
         if not len(self.classes_):
             raise ValueError("every class has been forgotten; teach one with partial_fit")
-        return self.learner_.scores(validate_data(self, X, reset=False, dtype=np.float32, order="C"))
+        features = self._input.vectors(X)
+        return self.learner_.scores(validate_data(self, features, reset=False, dtype=np.float32, order="C"))
 
     # --- what is known ---------------------------------------------------------------------------------------------
 
@@ -213,22 +226,32 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         header = {
             "method": self.learner_.method,
             "learner": state.meta,
+            "backbone": self._input.as_json(),
             "estimator": {"temperature": self.temperature},
         }
         modelfile.write(path, state.tensors, header)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, device: str = "auto") -> Self:
-        """Read a model file; going on from it equals never having saved."""
+    def load(
+        cls, path: str | os.PathLike[str], *, backbone: str | Backbone | None = None, device: str = "auto"
+    ) -> Self:
+        """Read a model file; going on from it equals never having saved.
+
+        A model of pictures makes its backbone by the recorded name, when a picture comes; give `backbone` where that
+        is not enough, as for a weights file of one's own. Another network than the recorded one is refused.
+        """
         tensors, header = modelfile.read(path)
         try:
             learner = METHODS[header["method"]].from_state(State(tensors, header["learner"]), device)
             assert isinstance(learner, PrototypeLearner)
             config = {f.name: getattr(learner.config, f.name) for f in fields(PrototypeConfig)}
-            clf = cls(**config, **header["estimator"], random_state=learner.seed, device=device)
+            given = PictureInput.from_json(header["backbone"], backbone, device)
+            clf = cls(
+                **config, **header["estimator"], backbone=given.backbone, random_state=learner.seed, device=device
+            )
         except (KeyError, TypeError, AssertionError, RuntimeError) as error:
             raise modelfile.ModelFileError(f"{path} is not a model this version can use: {error}") from error
-        clf.learner_ = learner
+        clf.learner_, clf._input, clf.backbone_identity_ = learner, given, given.identity
         clf.n_features_in_ = learner.n_features
         return clf
 

