@@ -76,9 +76,7 @@ def test_the_model_refuses_another_backbone(tmp_path):
     tests, truth = pictures("red", "green", n=2, start=50)
     same = IncrementalClassifier.load(tmp_path / "m", backbone=averages(), device="cpu")
     assert same.predict(tests).tolist() == truth
-    with pytest.raises(
-        ValueError, match="the model was taught with backbone averages@16:sha256-.*, and this is averages"
-    ):
+    with pytest.raises(ValueError, match=r"taught with backbone averages@16:sha256-\w+, and this is averages"):
         IncrementalClassifier.load(tmp_path / "m", backbone=averages(1.5), device="cpu")
     # Without one, feature vectors still work; a picture says what is missing.
     blind = IncrementalClassifier.load(tmp_path / "m", device="cpu")

@@ -45,6 +45,6 @@ def plot_demonstration(demonstration: Demonstration, path: str | os.PathLike[str
         axis.grid(alpha=0.25)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("test accuracy")
-    axes[0].legend(frameon=False, fontsize=9, loc="lower left")
+    axes[0].legend(frameon=False, fontsize=9, loc="center right")
     figure.savefig(path, dpi=130)
     pyplot.close(figure)

@@ -22,7 +22,8 @@ import torch
 
 from engram.backbones import Backbone
 from engram.features.content import Unchanged, content_keys
-from engram.features.extraction import Array, Features, Images, Progress, check_images, stream
+from engram.features.extraction import Features, Images, Progress, check_images, stream
+from engram.features.running import Array
 from engram.features.shard import SUFFIX, TEMPORARY, DamagedShardError, Rows, Shard, open_shard, write_shard
 from engram.features.stored import Stored
 

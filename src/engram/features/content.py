@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from engram.features.extraction import Bad, Images
+from engram.features.extraction import Images
 from engram.features.images import ImageError, ImageSource, load_image, source_name
+from engram.features.running import Bad
 from engram.features.shard import KEY_BYTES
 
 _PER_TASK = 256  # pictures per task of the pool: a CIFAR picture hashes faster than a task is handed over

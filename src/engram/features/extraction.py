@@ -1,16 +1,8 @@
-"""Pictures in, features out: decoding and the model share the machine, and memory stays bounded.
-
-Pictures travel in batches through a short queue, in order. On a CPU each core takes whole batches, decodes them and
-runs the model on them by itself: single-threaded models side by side never wait for each other, and a small batch stays
-in the core's cache. With a GPU, threads decode ahead of it, and results are copied back while it computes.
-"""
+"""Pictures in, features out: decoding and the model share the machine, and memory stays bounded."""
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +11,8 @@ from PIL import Image
 from engram.backbones import Backbone, Preprocess
 from engram.device import resolve_device
 from engram.features.images import ImageError, ImageSource, load_image, source_name
+from engram.features.running import Array, Bad, Batch, Decoded, on_cpu, on_gpu
 
-Array = np.ndarray[Any, Any]
 Images = Sequence[ImageSource] | Array  # uint8 (N, H, W, 3) or (N, H, W) where it is one array
 Progress = Callable[[int, int], None]  # images done, images in all
 Skipped = tuple[str, str]  # name, reason
@@ -29,9 +21,6 @@ Skipped = tuple[str, str]  # name, reason
 # GPU wants enough to be busy, and is at its full rate from about 3 million on.
 _CPU_PIXELS, _CPU_MOST = 200_000, 64
 _GPU_PIXELS, _GPU_MOST = 3_200_000, 1024
-_IN_FLIGHT = 2  # batches the GPU may be ahead of what was copied back
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -48,28 +37,6 @@ class Features:
     values: Array
     kept: Array
     skipped: list[Skipped] = field(default_factory=list)
-
-
-class Bad(NamedTuple):
-    """A picture that could not be read."""
-
-    position: int
-    name: str
-    reason: str
-
-
-class Batch(NamedTuple):
-    """What became of some pictures; `kept` are positions in the input."""
-
-    values: Array
-    kept: list[int]
-    bad: list[Bad]
-
-
-class _Decoded(NamedTuple):
-    pixels: torch.Tensor  # uint8 (n, 3, H, W), channels last in memory
-    kept: list[int]
-    bad: list[Bad]
 
 
 def extract(
@@ -129,10 +96,10 @@ def stream(
         positions = range(len(images))
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
 
-    def decode(chunk: Sequence[int]) -> _Decoded:
+    def decode(chunk: Sequence[int]) -> Decoded:
         return _decode(images, chunk, backbone.preprocess, strict, pin=where.type == "cuda")
 
-    run = _on_cpu if where.type == "cpu" else _on_gpu
+    run = on_cpu if where.type == "cpu" else on_gpu
     return run(chunks, decode, backbone, where, workers)
 
 
@@ -156,11 +123,11 @@ def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
     return max(1, min(most, budget // max(1, pixels)))
 
 
-def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, strict: bool, pin: bool) -> _Decoded:
+def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, strict: bool, pin: bool) -> Decoded:
     if isinstance(images, np.ndarray) and images.ndim == 4 and preprocess.fits(images.shape[1], images.shape[2]):
         pixels = torch.empty((len(positions), *images.shape[1:]), dtype=torch.uint8, pin_memory=pin)
         np.take(images, positions, axis=0, out=pixels.numpy(), mode="clip")  # "raise" would copy once more
-        return _Decoded(pixels.permute(0, 3, 1, 2), list(positions), [])
+        return Decoded(pixels.permute(0, 3, 1, 2), list(positions), [])
     pictures: list[Array] = []
     kept: list[int] = []
     bad: list[Bad] = []
@@ -181,97 +148,8 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
         pictures.append(picture)
         kept.append(position)
     if not pictures:
-        return _Decoded(torch.empty((0, 3, 1, 1), dtype=torch.uint8), kept, bad)
+        return Decoded(torch.empty((0, 3, 1, 1), dtype=torch.uint8), kept, bad)
     depth, height, width = pictures[0].shape
     pixels = torch.empty((len(pictures), height, width, depth), dtype=torch.uint8, pin_memory=pin)
     np.stack([picture.transpose(1, 2, 0) for picture in pictures], out=pixels.numpy())
-    return _Decoded(pixels.permute(0, 3, 1, 2), kept, bad)
-
-
-def _infer(backbone: Backbone, pixels: torch.Tensor) -> torch.Tensor:
-    with torch.inference_mode():
-        values: torch.Tensor = backbone(backbone.preprocess.normalise(pixels))
-        return values.float()
-
-
-_NOTHING = np.empty((0, 0), np.float32)
-
-
-def _on_cpu(
-    chunks: list[Sequence[int]],
-    decode: Callable[[Sequence[int]], _Decoded],
-    backbone: Backbone,
-    device: torch.device,
-    workers: int | None,
-) -> Iterator[Batch]:
-    cores = torch.get_num_threads()  # as many as the user lets torch have
-    workers = max(1, min(workers or cores, len(chunks)))
-
-    def work(chunk: Sequence[int]) -> Batch:
-        decoded = decode(chunk)
-        values = _infer(backbone, decoded.pixels).numpy() if decoded.kept else _NOTHING
-        return Batch(values, decoded.kept, decoded.bad)
-
-    threads = max(1, cores // workers)  # of torch, inside each worker
-    with ThreadPoolExecutor(workers, "engram-extract", torch.set_num_threads, (threads,)) as pool:
-        try:
-            yield from _in_order(pool, work, chunks, 2 * workers)
-        finally:
-            torch.set_num_threads(cores)
-
-
-def _on_gpu(
-    chunks: list[Sequence[int]],
-    decode: Callable[[Sequence[int]], _Decoded],
-    backbone: Backbone,
-    device: torch.device,
-    workers: int | None,
-) -> Iterator[Batch]:
-    cuda = device.type == "cuda"
-    workers = max(1, min(workers or os.cpu_count() or 1, len(chunks)))
-
-    def launch(decoded: _Decoded) -> tuple[torch.Tensor, torch.cuda.Event | None, _Decoded]:
-        values = _infer(backbone, decoded.pixels.to(device, non_blocking=True))
-        if not cuda:
-            return values.cpu(), None, decoded
-        host = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
-        host.copy_(values, non_blocking=True)
-        done = torch.cuda.Event()
-        done.record()
-        return host, done, decoded
-
-    def finish(host: torch.Tensor, done: torch.cuda.Event | None, decoded: _Decoded) -> Batch:
-        if done is not None:
-            done.synchronize()
-        return Batch(host.numpy(), decoded.kept, decoded.bad)
-
-    flight: deque[tuple[torch.Tensor, torch.cuda.Event | None, _Decoded]] = deque()
-    with ThreadPoolExecutor(workers, "engram-decode") as pool:
-        for decoded in _in_order(pool, decode, chunks, workers + 2):
-            if not decoded.kept:
-                while flight:
-                    yield finish(*flight.popleft())
-                yield Batch(_NOTHING, [], decoded.bad)
-                continue
-            flight.append(launch(decoded))
-            if len(flight) > _IN_FLIGHT:
-                yield finish(*flight.popleft())
-        while flight:
-            yield finish(*flight.popleft())
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, work: Callable[[Sequence[int]], T], chunks: list[Sequence[int]], most: int
-) -> Iterator[T]:
-    """Do the work on the pool and yield results in order, with at most `most` begun and not yet taken."""
-    pending: deque[Future[T]] = deque()
-    try:
-        for chunk in chunks:
-            if len(pending) == most:
-                yield pending.popleft().result()
-            pending.append(pool.submit(work, chunk))
-        while pending:
-            yield pending.popleft().result()
-    finally:
-        for future in pending:
-            future.cancel()
+    return Decoded(pixels.permute(0, 3, 1, 2), kept, bad)

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from engram.features.extraction import Array, Bad, Images, Skipped
+from engram.features.extraction import Images, Skipped
 from engram.features.images import source_name
+from engram.features.running import Array, Bad
 from engram.features.shard import Rows
 
 
