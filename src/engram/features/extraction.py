@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -57,16 +58,21 @@ def extract(
     values: Array | None = None
     kept: list[int] = []
     skipped: list[Skipped] = []
-    for batch in stream(images, backbone, batch_size=batch_size, device=device, workers=workers, strict=strict):
-        if batch.kept:
-            if values is None:
-                values = np.empty((len(images), batch.values.shape[1]), np.float32)
-            # torch copies with all cores: one core alone is slower than a GPU makes features.
-            torch.from_numpy(values[len(kept) : len(kept) + len(batch.kept)]).copy_(torch.from_numpy(batch.values))
-        kept += batch.kept
-        skipped += [(bad.name, bad.reason) for bad in batch.bad]
-        if progress is not None:
-            progress(len(kept) + len(skipped), len(images))
+    # Beside the loop, and by torch, which copies with all cores: a GPU makes features faster than one core moves them.
+    with ThreadPoolExecutor(1, "engram-copy") as copier:
+        copying: Future[torch.Tensor] | None = None
+        for batch in stream(images, backbone, batch_size=batch_size, device=device, workers=workers, strict=strict):
+            if batch.kept:
+                if values is None:
+                    values = np.empty((len(images), batch.values.shape[1]), np.float32)
+                goal = torch.from_numpy(values[len(kept) : len(kept) + len(batch.kept)])
+                if copying is not None:
+                    copying.result()
+                copying = copier.submit(goal.copy_, torch.from_numpy(batch.values))
+            kept += batch.kept
+            skipped += [(bad.name, bad.reason) for bad in batch.bad]
+            if progress is not None:
+                progress(len(kept) + len(skipped), len(images))
     if values is None:
         values = np.empty((0, backbone.dim or 0), np.float32)
     return Features(values[: len(kept)], np.asarray(kept, np.intp), skipped)
