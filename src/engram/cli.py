@@ -7,26 +7,29 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
-    Progress,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.progress import Progress as RichProgress
 from rich.table import Table
 
 import engram
+from engram.nn.training import Progress
 
 app = typer.Typer(
     help="Teach an image classifier new classes one at a time; keep one mean vector per class and no old pictures.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
 # People look at stderr; stdout is for what the next program reads.
 console = Console(stderr=True)
 
@@ -52,7 +55,7 @@ def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
+    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
         task = bars.add_task(what, total=None, rate="")
 
         def update(done: int, total: int) -> None:
@@ -87,12 +90,12 @@ def demo(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Learn handwritten digits, five at first, then five more one by one, and show how much was remembered."""
-    from engram.benchmark.demo import CONFIGURATIONS, demonstrate
+    from engram.benchmark.demo import ROWS, demonstrate
     from engram.benchmark.plots import plot_demonstration
 
     columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
-        tasks = {name: bars.add_task(name, total=1.0, start=False) for name in (*CONFIGURATIONS, "offline")}
+    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
+        tasks = {name: bars.add_task(name, total=1.0, start=False) for name in (*ROWS, "offline")}
 
         def progress(name: str, fraction: float) -> None:
             bars.start_task(tasks[name])
@@ -204,3 +207,101 @@ def cache_clear(
     if not yes:
         typer.confirm(f"Remove the features of {identity or 'all backbones'} from {store.root}?", abort=True, err=True)
     typer.echo(f"{store.clear(identity) / 1e6:,.1f} MB removed")
+
+
+@app.command()
+def bench(
+    dataset: Annotated[str, typer.Argument(help="cifar100, cub200, digits or folder.")],
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Row to run: mas, si, mas-lof, si-lof; may be repeated (default: all four)."),
+    ] = None,
+    preset: Annotated[list[str] | None, typer.Option(help="Preset to run, by name; may be repeated.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of every row.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Where the data set lies (default: $ENGRAM_DATA).")] = None,
+    backbone: Annotated[str, typer.Option(help="efficientnet_lite0, vgg16, vgg19, resnet50 or timm:NAME.")] = (
+        "efficientnet_lite0"
+    ),
+    weights: Annotated[Path | None, typer.Option(help="Weights file (default: $ENGRAM_WEIGHTS, then a download).")] = (
+        None
+    ),
+    orders: Annotated[int, typer.Option(min=1, help="Class orders, seeded 0, 1, …")] = 3,
+    base: Annotated[int | None, typer.Option(help="Classes in the base task (default: half).")] = None,
+    step: Annotated[int, typer.Option(min=1, help="Classes in every later task.")] = 1,
+    out: Annotated[Path, typer.Option(help="Folder for results; a stopped run goes on from there.")] = Path("bench"),
+    cache: Annotated[Path | None, typer.Option(help="Feature cache (default: $ENGRAM_CACHE).")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    tf32: Annotated[bool, typer.Option("--tf32", help="Faster, less exact matrix products on a GPU.")] = False,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints; 0 makes one after every task.")
+    ] = 0.0,
+) -> None:
+    """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
+    from engram.benchmark.bench import Bench, run_bench
+    from engram.benchmark.inputs import load_features
+    from engram.benchmark.preset import load_preset
+    from engram.benchmark.report import write_report
+
+    family = "cub200" if dataset == "folder" else dataset
+    names = list(preset or ()) + [f"{family}-{row}" for row in method or (() if preset else PAPER_ROWS)]
+    presets = [load_preset(name, settings or ()) for name in names]
+    if tf32:
+        torch.set_float32_matmul_precision("high")
+    with _progress(f"{dataset} features") as update:
+        features = load_features(
+            dataset, data, backbone=backbone, weights=weights, cache=cache, device=device, progress=update
+        )
+    plan = Bench(
+        dataset=dataset,
+        backbone=features.backbone,
+        train=features.train,
+        test=features.test,
+        out=out,
+        base=base or len(set(features.train.y.tolist())) // 2,
+        step=step,
+        order_seeds=range(orders),
+        device=device,
+        checkpoint_every=checkpoint_every,
+    )
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("offline ideal", total=plan.work(presets))
+
+        def progress(name: str, seed: int, task: int, tasks: int, epoch: Progress | None, done: float) -> None:
+            at = f"epoch {epoch.epoch}/{epoch.epochs}" if epoch else "done"
+            bars.update(bar, completed=done, description=f"{name} order {seed} task {task + 1}/{tasks} {at}")
+
+        results = run_bench(plan, presets, progress)
+    table = Table(title=f"{dataset}, {plan.base} classes first, then {step} at a time; {orders} class orders")
+    ideal = results["records"][0]["alpha_ideal"]["accuracy"]
+    table.caption = f"α_ideal (offline network on the same features): {ideal:.3f}"
+    for heading in ("method", "Ψ_base", "Ψ_new", "Ψ_all", "final accuracy"):
+        table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
+    for record in results["records"]:
+        parts = [record[part] for part in ("psi_base", "psi_new", "psi_all", "final_accuracy")]
+        table.add_row(record["method"], *(f"{part['mean']:.3f} ± {part['std']:.3f}" for part in parts))
+    Console().print(table)
+    write_report([out / "results.json"], out)
+    typer.echo(f"results and report in {out}")
+
+
+@app.command()
+def report(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write the report (default: the first folder).")] = None,
+) -> None:
+    """Rebuild the report of a run, or compare several."""
+    from engram.benchmark.report import write_report
+
+    files = [path / "results.json" if path.is_dir() else path for path in runs]
+    target = out or files[0].parent
+    write_report(files, target)
+    typer.echo(f"report in {target / 'report.html'}")

@@ -1,12 +1,15 @@
 """Class orders, tasks and Ψ against hand-made sequences."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from engram.benchmark.metrics import psi
 from engram.benchmark.offline import Recipe, offline_ideal
-from engram.benchmark.protocol import Samples, TaskResult, class_order, measure, run, split_tasks
+from engram.benchmark.protocol import Samples, TaskResult, accuracies, class_order, run, split_tasks
+from engram.methods.base import MemoryTable
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
 from engram.testing import blobs
 
@@ -28,9 +31,9 @@ class Parrot:
 
 def test_psi_of_a_hand_made_sequence():
     results = [
-        TaskResult(0, 2, 0.9, 0.9, 0.9, 1.0),  # the base task itself does not count
-        TaskResult(1, 3, 0.8, 0.5, 0.7, 1.0),
-        TaskResult(2, 4, 0.6, 0.7, 0.5, 1.0),
+        TaskResult(0, 2, 0.9, 0.9, 0.9),  # the base task itself does not count
+        TaskResult(1, 3, 0.8, 0.5, 0.7),
+        TaskResult(2, 4, 0.6, 0.7, 0.5),
     ]
     measured = psi(results, alpha_ideal=0.8)
     assert measured.base == pytest.approx((0.8 + 0.6) / 2 / 0.8)
@@ -45,8 +48,8 @@ def test_accuracies_are_on_their_own_classes_against_all_seen():
     test = Samples(torch.arange(8)[:, None], y)
     learner = Parrot(["a", "c", "b", "b", "c", "a", "a", "a"])
     tasks = [["a", "b"], ["c"], ["d"]]
-    assert measure(learner, test, tasks, 1) == pytest.approx((3 / 4, 1 / 2, 4 / 6))
-    assert measure(learner, test, tasks, 2) == pytest.approx((3 / 4, 0.0, 4 / 8))
+    assert accuracies(learner, test, tasks[:2]) == ([3 / 4, 1 / 2], pytest.approx(4 / 6))
+    assert accuracies(learner, test, tasks) == ([3 / 4, 1 / 2, 0.0], 4 / 8)
 
 
 def test_orders_are_seeded_permutations():
@@ -75,10 +78,37 @@ def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
             super().learn(X, y, progress)
 
     learner = Watched(config, device="cpu")
-    results = list(run(learner, train, test, tasks[:2])) + list(run(learner, train, test, tasks))
+    results = list(run(learner, train, test, tasks[:2]))
+    results += run(learner, train, test, tasks, best=results[-1].best)
     assert shown == [{"a", "c"}, {"d"}, {"b"}]
     assert [(r.task, r.classes_seen) for r in results] == [(0, 2), (1, 3), (2, 4)]
     assert results[-1].alpha_all > 0.9
+    at_once = list(run(PrototypeLearner(config, device="cpu"), train, test, tasks))
+    assert [replace(r, seconds=0, peak_memory_bytes=0) for r in results] == [
+        replace(r, seconds=0, peak_memory_bytes=0) for r in at_once
+    ]
+
+
+def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
+    y = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 4)
+    test = Samples(torch.arange(12)[:, None], y)
+    answers = ["aaab bbba cccc", "aabb bbba cccc", "cabb bbbb cccc"]  # after each task; columns as y
+
+    class Scripted(PrototypeLearner):
+        def learn(self, X, y, progress=None):
+            self.tasks_learned += 1
+
+        def predict(self, X):
+            said = np.array(list(answers[self.tasks_learned - 1].replace(" ", "")))
+            return said[X[:, 0].numpy()]
+
+        def memory(self):
+            return MemoryTable()
+
+    results = list(run(Scripted(device="cpu"), test, test, [["a"], ["b"], ["c"]]))
+    # a: 3/4, 2/4, 1/4; b: 3/4, 4/4; c: 4/4
+    assert [r.forgetting for r in results] == pytest.approx([0, 1 / 4, ((3 / 4 - 1 / 4) + (3 / 4 - 4 / 4)) / 2])
+    assert results[-1].best == [3 / 4, 1.0, 1.0]
 
 
 def test_the_offline_ideal_picks_the_recipe_that_validates_best():

@@ -2,36 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-import torch
-
+from engram.benchmark.inputs import load_features
 from engram.benchmark.metrics import Psi, psi
 from engram.benchmark.offline import Recipe, offline_ideal
-from engram.benchmark.protocol import Samples, TaskResult, class_order, run, split_tasks
-from engram.data import digits
-from engram.device import resolve_device
-from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.benchmark.preset import load_preset
+from engram.benchmark.protocol import TaskResult, class_order, run, split_tasks
+from engram.methods.prototypes import PrototypeLearner
 
-# 64 pixels are not 8192 features: a smaller network and faster steps than the paper's, the λ as in the paper. The rate
-# of the increments is high enough to make plain fine-tuning forget; consolidation is all that tells the rows apart.
-SETTINGS = PrototypeConfig(
-    layers=(256, 256), feature_rms=2.0, base_epochs=50, base_rate=1e-3, increment_epochs=100, increment_rate=1e-2
-)
-
-
-def _variant(**changes: Any) -> PrototypeConfig:
-    return PrototypeConfig(**{**vars(SETTINGS), **changes})
-
-
-CONFIGURATIONS = {
-    "mas": _variant(consolidation="mas"),
-    "si": _variant(consolidation="si"),
-    "mas-lof": _variant(consolidation="mas", outlier_exclusion=True),
-    "si-lof": _variant(consolidation="si", outlier_exclusion=True),
-    "finetune": _variant(consolidation=None),
-}
+ROWS = ("mas", "si", "mas-lof", "si-lof", "finetune")
 
 
 @dataclass(frozen=True)
@@ -77,16 +56,14 @@ def demonstrate(
     *, seed: int = 0, device: str = "auto", progress: Callable[[str, float], None] | None = None
 ) -> Demonstration:
     """Run every configuration; `progress` is told what is going on and which fraction of it is done."""
-    data = digits()
-    assert data.test is not None
-    where = resolve_device(device)
-    train = Samples(torch.from_numpy(np.asarray(data.train.images)).to(where), np.asarray(data.train.labels))
-    test = Samples(torch.from_numpy(np.asarray(data.test.images)).to(where), np.asarray(data.test.labels))
-    tasks = split_tasks(class_order(data.classes, seed), base=5)
+    data = load_features("digits", device=device)
+    train, test = data.train, data.test
+    tasks = split_tasks(class_order(train.y.tolist(), seed), base=5)
     rows = []
-    for method, config in CONFIGURATIONS.items():
+    for method in ROWS:
         results = []
-        for result in run(PrototypeLearner(config, seed=seed, device=device), train, test, tasks):
+        learner = PrototypeLearner(load_preset(f"digits-{method}").config, seed=seed, device=device)
+        for result in run(learner, train, test, tasks):
             results.append(result)
             if progress:
                 progress(method, len(results) / len(tasks))

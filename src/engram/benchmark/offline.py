@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -31,6 +32,11 @@ class Ideal:
     accuracy: float
     recipe: Recipe
     validation: dict[str, float]
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(content["accuracy"], Recipe(**content["recipe"]), content["validation"])
 
 
 # The candidates differ in how strongly they are held back, which is what features of different sizes disagree about.

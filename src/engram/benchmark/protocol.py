@@ -1,9 +1,12 @@
 """Base classes first, then a few at a time; after every task, how much is known (Kemker et al. 2018)."""
 
+import resource
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -34,14 +37,18 @@ class Samples:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """Accuracy after one task, always against all classes seen so far."""
+    """What was measured after one task. Accuracies are always against all classes seen so far."""
 
     task: int
     classes_seen: int
     alpha_base: float
     alpha_new: float
     alpha_all: float
-    seconds: float
+    forgetting: float = 0.0  # mean over earlier tasks of the best accuracy each ever had, less the one it has now
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0  # of the device on a GPU, of the process so far on a CPU
+    kept_bytes: dict[str, int] = field(default_factory=dict)
+    best: Sequence[float] = ()  # the best accuracy of every task so far
 
 
 def class_order(labels: Sequence[Label], seed: int) -> list[Label]:
@@ -63,27 +70,44 @@ def run(
     test: Samples,
     tasks: Sequence[Sequence[Label]],
     progress: Callable[[int, Progress], None] | None = None,
+    best: Sequence[float] = (),
 ) -> Iterator[TaskResult]:
     """Learn task after task, seeing only its own data, and measure after each.
 
-    Goes on after the tasks the learner has already learned.
+    Goes on after the tasks the learner has already learned; `best` is then that of the last result.
     """
     for number in range(learner.tasks_learned, len(tasks)):
         own = train.of(tasks[number])
+        if learner.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(learner.device)
         start = time.perf_counter()
         learner.learn(own.X, own.y, partial(progress, number) if progress else None)
+        if learner.device.type == "cuda":
+            torch.cuda.synchronize(learner.device)
         seconds = time.perf_counter() - start
-        yield TaskResult(number, len(learner.labels), *measure(learner, test, tasks, number), seconds)
+        now, overall = accuracies(learner, test, tasks[: number + 1])
+        yield TaskResult(
+            task=number,
+            classes_seen=len(learner.labels),
+            alpha_base=now[0],
+            alpha_new=now[-1],
+            alpha_all=overall,
+            forgetting=fmean(b - n for b, n in zip(best, now[:-1], strict=True)) if number else 0.0,
+            seconds=seconds,
+            peak_memory_bytes=_peak_memory(learner.device),
+            kept_bytes=learner.memory().by_group(),
+            best=(best := [max(b, n) for b, n in zip([*best, 0.0], now, strict=True)]),
+        )
 
 
-def measure(
-    learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]], number: int
-) -> tuple[float, float, float]:
-    """α_base, α_new and α_all after task `number`, counted from 0."""
-    seen = test.of([label for task in tasks[: number + 1] for label in task])
+def accuracies(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> tuple[list[float], float]:
+    """The accuracy on the classes of each task, and on all of them."""
+    seen = test.of([label for task in tasks for label in task])
     right = learner.predict(seen.X) == seen.y
+    return [float(right[np.isin(seen.y, np.asarray(task))].mean()) for task in tasks], float(right.mean())
 
-    def accuracy(labels: Sequence[Label]) -> float:
-        return float(right[np.isin(seen.y, np.asarray(labels))].mean())
 
-    return accuracy(tasks[0]), accuracy(tasks[number]), float(right.mean())
+def _peak_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,61 @@
+"""Features of a data set, ready for the benchmark."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+
+from engram import backbones
+from engram.benchmark.protocol import Samples
+from engram.data import Split, load
+from engram.device import resolve_device
+from engram.features import FeatureCache
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Training and test features on the device, and which backbone made them."""
+
+    train: Samples
+    test: Samples
+    backbone: str
+
+
+def load_features(
+    dataset: str,
+    root: Path | None = None,
+    *,
+    backbone: str = "efficientnet_lite0",
+    weights: Path | None = None,
+    cache: Path | None = None,
+    device: str = "auto",
+    progress: Callable[[int, int], None] | None = None,
+) -> Inputs:
+    """Read a data set and its features, through the cache; the digits are feature vectors as they are.
+
+    A quarter of every class is held out for testing where the data set has no test split of its own.
+    """
+    where = resolve_device(device)
+    data = load(dataset, root)
+    if dataset == "digits":
+        assert data.test is not None
+        return Inputs(_vectors(data.train, where), _vectors(data.test, where), "none")
+    network = backbones.create(backbone, weights=weights)
+    store = FeatureCache(cache)
+
+    def features(split: Split) -> Samples:
+        found = store.features(split.images, network, device=device, progress=progress)
+        return Samples(torch.from_numpy(found.values).to(where), np.asarray(split.labels)[found.kept])
+
+    train = features(data.train)
+    if data.test is not None:
+        return Inputs(train, features(data.test), network.identity)
+    rest, held = train_test_split(np.arange(len(train.y)), test_size=0.25, stratify=train.y, random_state=0)
+    return Inputs(train.at(rest), train.at(held), network.identity)
+
+
+def _vectors(split: Split, device: torch.device) -> Samples:
+    return Samples(torch.from_numpy(np.asarray(split.images, np.float32)).to(device), np.asarray(split.labels))
