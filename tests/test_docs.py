@@ -1,0 +1,23 @@
+"""What the README shows can be pasted."""
+
+import re
+from pathlib import Path
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_the_readmes_estimator_example_runs(tmp_path, monkeypatch, capsys):
+    code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:2] == ["[0 1 2 3 4 7]", "[7 7 7]"]
+    assert "class memory classes.means (5, 256) 5120" in printed
+    assert (tmp_path / "digits.engram").exists()
+
+
+def test_links_lead_somewhere():
+    for page in (Path(__file__).parents[1] / "README.md", *(Path(__file__).parents[1] / "docs").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
