@@ -10,7 +10,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#777777"
 
 
-def _pyplot() -> Any:
+def load_pyplot() -> Any:
+    """Matplotlib, drawing to files only."""
     try:
         import matplotlib
     except ImportError:
@@ -23,7 +24,7 @@ def _pyplot() -> Any:
 
 def plot_demonstration(demonstration: Demonstration, path: str | os.PathLike[str]) -> None:
     """Accuracy over the classes seen: on all of them, and on the five base classes alone."""
-    pyplot = _pyplot()
+    pyplot = load_pyplot()
     figure, axes = pyplot.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     panels = (("alpha_all", "All digits seen so far"), ("alpha_base", "The five digits learned first"))
     for axis, (field, title) in zip(axes, panels, strict=True):

@@ -1,0 +1,54 @@
+"""What the paper published: Choi, Lee, Choi (2019), "Autoencoder-Based Incremental Class Learning without Retraining on
+Old Data". Plain data, to be put beside what is measured. 1-NN, GeppNet, iCaRL and FearNet are quoted there from Kemker
+and Kanan's FearNet paper, on ResNet-50 features.
+"""
+
+NAMES = {
+    "1nn": "1-NN",
+    "geppnet": "GeppNet",
+    "icarl": "iCaRL",
+    "fearnet": "FearNet",
+    "mas": "MAS",
+    "si": "SI",
+    "mas-lof": "MAS+LOF",
+    "si-lof": "SI+LOF",
+}
+
+# The paper's own four; the others are the systems it compares with.
+OWN = ("mas", "si", "mas-lof", "si-lof")
+
+# Ψ_base, Ψ_new, Ψ_all
+PSI: dict[str, dict[str, tuple[float, float, float]]] = {
+    "cifar100": {
+        "1nn": (0.878, 0.648, 0.879),
+        "geppnet": (0.833, 0.529, 0.754),
+        "icarl": (0.746, 0.807, 0.749),
+        "fearnet": (0.927, 0.824, 0.947),
+        "mas": (0.887, 0.641, 0.850),
+        "si": (0.864, 0.618, 0.857),
+        "mas-lof": (0.859, 0.746, 0.823),
+        "si-lof": (0.833, 0.697, 0.814),
+    },
+    "cub200": {
+        "1nn": (0.746, 0.434, 0.694),
+        "geppnet": (0.727, 0.558, 0.645),
+        "icarl": (0.942, 0.547, 0.864),
+        "fearnet": (0.924, 0.598, 0.891),
+        "mas": (0.837, 0.672, 0.769),
+        "si": (0.824, 0.726, 0.762),
+        "mas-lof": (0.836, 0.780, 0.727),
+        "si-lof": (0.813, 0.639, 0.737),
+    },
+}
+
+# α_ideal: FearNet's offline network on ResNet-50 features, not on the VGG features the paper's own rows use.
+IDEAL = {"cifar100": 0.699, "cub200": 0.598}
+
+# Bytes kept beside the network's weights, by number of classes. Of its own method the paper counts the means alone.
+MEMORY: dict[str, dict[int, float]] = {
+    "1nn": {100: 4.1e9, 1000: 40.9e9},
+    "geppnet": {100: 4.1e9, 1000: 41e9},
+    "icarl": {100: 24.8e6, 1000: 247.8e6},
+    "fearnet": {100: 3.3e6, 1000: 18e6},
+    **{method: {100: 0.8e6, 1000: 8.2e6} for method in OWN},
+}
