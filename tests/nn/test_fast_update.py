@@ -49,15 +49,16 @@ def test_the_compiled_update_is_the_plain_one(rule, held, device):
 def test_captured_training_is_plain_training(rule, monkeypatch):
     """Base, L_add and increments with batches of two sizes: graphs and compiled updates change nothing."""
     config = PrototypeConfig(
-        layers=(32, 16), consolidation=rule, outlier_exclusion=True, base_epochs=20, increment_epochs=20,
+        layers=(1024, 256), consolidation=rule, outlier_exclusion=True, base_epochs=20, increment_epochs=20,
         center_epochs=5, batch_size=10, feature_rms=1.0,
     )  # fmt: skip
 
     def taught() -> PrototypeLearner:
         learner = PrototypeLearner(config, device="cuda")
-        learner.learn(*blobs(["a", "b"]))
-        learner.learn(*blobs(["c"]))
-        learner.learn(*blobs(["d"], n=11))
+        # Wide enough for the compiler to try several kernels: it must have done so before a graph is captured.
+        learner.learn(*blobs(["a", "b"], width=512))
+        learner.learn(*blobs(["c"], width=512))
+        learner.learn(*blobs(["d"], width=512, n=11))
         return learner
 
     captured = taught().state()

@@ -162,9 +162,10 @@ class _Step:
         loss = self.loss(features, labels, pairs)
         gradients = torch.autograd.grad(loss, self.thetas)
         with torch.no_grad():
+            rate, root_correction = rates[0].clone(), rates[1].clone()  # no views: see `_flat`
             for slot, gradient in zip(self.slots, gradients, strict=True):
                 rule = self.rule if slot.trace is not None else None
-                self.update(slot, _flat(gradient.contiguous()), rates[0], rates[1], rule, self.strength)
+                self.update(slot, _flat(gradient.contiguous()), rate, root_correction, rule, self.strength)
         return loss.detach()
 
 
