@@ -111,6 +111,10 @@ def test_other_weights_or_preprocessing_are_another_cache(store, pictures, fake)
     plain = store.features(paths, fake(), device="cpu").values
     double = store.features(paths, fake(factor=2.0), device="cpu").values
     np.testing.assert_allclose(double, 2 * plain)
+    same_but_for_one_odd_letter = fake()
+    same_but_for_one_odd_letter.identity = "fake@8/1.0"  # and a file name can hold neither
+    store.features(paths, same_but_for_one_odd_letter, device="cpu")
+    assert same_but_for_one_odd_letter.seen == 4
     other = fake()
     other.preprocess = type(other.preprocess)(size=8, mean=(0.5, 0.5, 0.5))
     store.features(paths, other, device="cpu")
