@@ -1,5 +1,8 @@
 """Where to compute."""
 
+import contextlib
+from collections.abc import Iterator
+
 import torch
 
 
@@ -14,3 +17,15 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     if resolved.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("device 'cuda' was asked for, but torch finds no CUDA device; use 'auto' or 'cpu'")
     return resolved
+
+
+@contextlib.contextmanager
+def threads_for(n_parameters: int) -> Iterator[None]:
+    """Train a small network with one thread: a second gains it nothing, and on a busy machine waits for its turn."""
+    before = torch.get_num_threads()
+    if n_parameters < 1_000_000:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

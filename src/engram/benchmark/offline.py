@@ -10,6 +10,7 @@ from sklearn.model_selection import train_test_split
 from torch import nn
 
 from engram.benchmark.protocol import Samples
+from engram.device import threads_for
 from engram.methods.base import index_labels
 
 
@@ -76,13 +77,14 @@ def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float
         optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.weight_decay)
         steps = recipe.epochs * -(-len(X) // recipe.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        for _ in range(recipe.epochs):
-            for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
-                loss = nn.functional.cross_entropy(network((X[batch] - mean) / std), y[batch])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                schedule.step()
+        with threads_for(sum(parameter.numel() for parameter in network.parameters())):
+            for _ in range(recipe.epochs):
+                for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
+                    loss = nn.functional.cross_entropy(network((X[batch] - mean) / std), y[batch])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    schedule.step()
         network.eval()
 
     with torch.no_grad():

@@ -1,14 +1,14 @@
 """The one training loop: index batches, AMSGrad, the consolidation penalty and the importance trace."""
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from engram.device import threads_for
 from engram.nn.consolidation import Rule
 from engram.nn.losses import draw_pairs
 
@@ -111,7 +111,7 @@ class Trainer:
         n, device = len(features), features.device
         steps = math.ceil(n / self.batch_size)
         step = _CapturedStep(self, loss) if device.type == "cuda" else _Step(self, loss)
-        with _threads_for(self.parameters):
+        with threads_for(sum(theta.numel() for theta in self.parameters.values())):
             for epoch in range(schedule.epochs):
                 order = torch.randperm(n, generator=self.generator, device=device).split(self.batch_size)
                 rates = _rates(schedule.rate_at(epoch), epoch * steps, steps, device)
@@ -122,18 +122,6 @@ class Trainer:
                     total += step(features[batch], labels[batch], drawn, batch_rates) * size
                 if self.progress is not None:
                     self.progress(Progress(phase, epoch + 1, schedule.epochs, float(total) / n))
-
-
-@contextlib.contextmanager
-def _threads_for(parameters: Mapping[str, Tensor]) -> Iterator[None]:
-    """One thread for a small network: a second one gains it nothing, and on a busy machine waits for its turn."""
-    before = torch.get_num_threads()
-    if sum(theta.numel() for theta in parameters.values()) < 1_000_000:
-        torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Step:
