@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
@@ -170,7 +171,7 @@ class _CapturedStep(_Step):
     steps of each batch size run plainly (they train as any other, and warm up what may not happen under capture).
     """
 
-    update = staticmethod(torch.compile(update, dynamic=True))
+    update = staticmethod(torch.compile(update, dynamic=True) if find_spec("triton") else update)
     warm_up = 3
 
     def __init__(self, trainer: Trainer, loss: Loss) -> None:
