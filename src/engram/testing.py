@@ -221,7 +221,7 @@ def assert_same_state(one: State, two: State) -> None:
 def reachable_arrays(root: object) -> Iterator[NDArray[Any]]:
     """Every array or tensor that can be reached from an object, each stretch of memory once.
 
-    Follows attributes, slots, containers, closures, partial functions and gradients. A view counts with all the memory
+    Follows attributes, slots, containers, functions with what they hold, and gradients. A view counts with all the memory
     it keeps alive.
     """
     seen: set[int] = set()
@@ -255,10 +255,8 @@ def reachable_arrays(root: object) -> Iterator[NDArray[Any]]:
             stack.extend(item)
         elif callable(item) and not isinstance(item, torch.nn.Module):
             stack.extend(cell.cell_contents for cell in getattr(item, "__closure__", None) or ())
-            stack.extend(
-                [getattr(item, "__self__", None), getattr(item, "args", None), getattr(item, "keywords", None)]
-            )
-            stack.append(getattr(item, "__dict__", None))
+            held = ("__dict__", "__self__", "__defaults__", "__kwdefaults__", "func", "args", "keywords")
+            stack.extend(getattr(item, name, None) for name in held)
         else:
             stack.append(getattr(item, "__dict__", None))
             slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]

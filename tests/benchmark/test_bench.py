@@ -90,7 +90,7 @@ def test_results_hold_every_field(finished):
     assert set(run) >= {"engram", "torch", "python", "numpy", "git_revision", "device", "started", "command", "seed"}
     assert [record["method"] for record in results["records"]] == ["mas", "si-lof"]
     for record in results["records"]:
-        assert (record["dataset"], record["backbone"]) == ("digits", "none")
+        assert (record["dataset"], record["backbone"]) == ("digits", "pixels")
         assert record["preset"] == f"digits-{record['method']}"
         assert record["config"]["base_epochs"] == 3
         assert record["protocol"] == {"base": 5, "step": 1, "classes": 10, "order_seeds": [0, 1]}

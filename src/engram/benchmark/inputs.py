@@ -42,7 +42,7 @@ def load_features(
     data = load(dataset, root)
     if dataset == "digits":
         assert data.test is not None
-        return Inputs(_vectors(data.train, where), _vectors(data.test, where), "none")
+        return Inputs(_vectors(data.train, where), _vectors(data.test, where), "pixels")
     network = backbones.create(backbone, weights=weights)
     store = FeatureCache(cache)
 
