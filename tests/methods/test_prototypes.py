@@ -236,3 +236,17 @@ def test_impossible_settings_are_refused_by_name(bad):
 def test_an_unknown_device_is_refused():
     with pytest.raises(ValueError, match="warp"):
         PrototypeLearner(device="warp")
+
+
+def test_one_class_alone_is_trained_without_the_cosine_loss():
+    """Eq. 13: L_cos is left out when a task holds one class, and only then."""
+
+    def increment(labels: list[str], weight: float) -> torch.Tensor:
+        made = learner()
+        made.learn(*blobs(["a", "b"]))
+        made.config = dataclasses.replace(made.config, lambda_cos=weight)
+        made.learn(*blobs(labels))
+        return made.prototypes.means
+
+    assert torch.equal(increment(["c"], 10.0), increment(["c"], 500.0))
+    assert not torch.equal(increment(["c", "d"], 10.0), increment(["c", "d"], 500.0))
