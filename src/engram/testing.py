@@ -221,8 +221,8 @@ def assert_same_state(one: State, two: State) -> None:
 def reachable_arrays(root: object) -> Iterator[NDArray[Any]]:
     """Every array or tensor that can be reached from an object, each stretch of memory once.
 
-    Follows attributes, slots, containers, functions with what they hold, and gradients. A view counts with all the memory
-    it keeps alive.
+    Follows attributes, slots, containers, functions with what they hold, and gradients. A view counts with all the
+    memory it keeps alive.
     """
     seen: set[int] = set()
     storages: set[int] = set()
