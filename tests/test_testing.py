@@ -37,7 +37,8 @@ class LosesImportance(PrototypeLearner):
     @classmethod
     def from_state(cls, state, device="auto"):
         learner = super().from_state(state, device)
-        learner.importance = {name: torch.zeros_like(omega) for name, omega in learner.importance.items()}
+        for name in learner.importance:
+            learner.rest[f"consolidation.importance.{name}"] = torch.zeros_like(learner.importance[name])
         return learner
 
 
@@ -59,7 +60,7 @@ class AnswersPositions(PrototypeLearner):
 
 class LearnsInPlace(PrototypeLearner):
     def _learn(self, task):
-        if self.network is not None:
+        if self.encoder is not None:
             self.prototypes.add("half learned", torch.ones(1, 8))
         super()._learn(task)
 

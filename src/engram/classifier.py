@@ -43,6 +43,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     increment_epochs, increment_rate : training of every later task.
     center_epochs, center_rate : training towards the cleaned means.
     si_damping, lof_neighbours : ξ of SI; neighbours of Local Outlier Factor.
+    kept_bits : 8 keeps what only the next increment needs, the decoder and the importance, in a quarter of the room.
     temperature : of the softmax in `predict_proba`.
     random_state : int, RandomState or None.
     device : "auto" (CUDA if there is one), "cpu", "cuda".
@@ -92,6 +93,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         center_rate: float = 1e-4,
         si_damping: float = 1e-3,
         lof_neighbours: int = 20,
+        kept_bits: Literal[8, 32] = 32,
         temperature: float = 0.1,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",
@@ -119,6 +121,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self.center_rate = center_rate
         self.si_damping = si_damping
         self.lof_neighbours = lof_neighbours
+        self.kept_bits = kept_bits
         self.temperature = temperature
         self.random_state = random_state
         self.device = device

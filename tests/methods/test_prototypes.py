@@ -19,6 +19,7 @@ VARIANTS = {
     "mas": dataclasses.replace(SMALL, consolidation="mas"),
     "si-lof-all-pairs": dataclasses.replace(SMALL, consolidation="si", outlier_exclusion=True, pairs="all"),
     "finetune": dataclasses.replace(SMALL, consolidation=None),
+    "mas-8bit": dataclasses.replace(SMALL, consolidation="mas", kept_bits=8),
 }
 
 
@@ -250,3 +251,34 @@ def test_one_class_alone_is_trained_without_the_cosine_loss():
 
     assert torch.equal(increment(["c"], 10.0), increment(["c"], 500.0))
     assert not torch.equal(increment(["c", "d"], 10.0), increment(["c", "d"], 500.0))
+
+
+def test_eight_bits_keep_the_decoder_and_the_importance_in_a_quarter_of_the_room():
+    X, y = blobs(["a", "b"], width=256)
+    full, packed = learner(layers=(128, 64)), learner(layers=(128, 64), kept_bits=8)
+    for each in (full, packed):
+        each.learn(X, y)
+        each.learn(*blobs(["c"], width=256))
+
+    def rest(made: PrototypeLearner) -> int:
+        return sum(e.bytes for name, e in made.memory().items() if "decoder" in name or "importance" in name)
+
+    assert rest(packed) < 0.28 * rest(full)  # scales and the few vectors are kept as they are
+    assert packed.memory()["network.decoder.0.weight.codes"].dtype == "int8"
+    assert packed.memory()["consolidation.importance.encoder.0.weight.codes"].dtype == "uint8"
+    for name, omega in full.importance.items():
+        close = packed.importance[name]
+        assert (close - omega).norm() < 0.05 * omega.norm(), name
+    # What is needed to predict is exact: the base classes' means are the same bits.
+    assert torch.equal(packed.prototypes.means[:2], full.prototypes.means[:2])
+    torch.testing.assert_close(packed.prototypes.means[2], full.prototypes.means[2], rtol=0.05, atol=0.02)
+
+
+def test_the_packed_decoder_does_not_move_from_increment_to_increment():
+    made = learner(kept_bits=8)
+    made.learn(*blobs(["a", "b"]))
+    before = {name: tensor.clone() for name, tensor in made.rest.items() if name.startswith("network.decoder")}
+    made.learn(*blobs(["c"]))
+    made.learn(*blobs(["d"]))
+    for name, tensor in before.items():
+        assert torch.equal(made.rest[name], tensor), name

@@ -203,16 +203,18 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
 def memory_at(learner: PrototypeLearner, classes: Sequence[int]) -> Json:
     """Bytes beside the encoder itself, from the real tensors, for numbers of classes.
 
-    The paper counts the means alone. The next increment needs more: importance, the anchor θ̃ (a copy of the encoder
-    while it is trained), the decoder, and the count behind each mean.
+    The paper counts the means alone. Between two increments the decoder, the importance and the count behind each mean
+    are kept as well; while the next one is learned, also the anchor θ̃, a copy of the encoder.
     """
     entries = learner.memory()
     means, counts = entries["classes.means"], entries["classes.counts"]
     per_mean, per_count = means.bytes // means.shape[0], counts.bytes // counts.shape[0]
-    fixed = sum(entry.bytes for entry in entries.values() if entry.group != "class memory")  # the encoder: its anchor
+    anchor = sum(entry.bytes for name, entry in entries.items() if name.startswith("network.encoder."))
+    kept = sum(entry.bytes for entry in entries.values() if entry.group != "class memory") - anchor
     return {
         "as_the_paper_counts": {str(n): n * per_mean for n in classes},
-        "all_the_next_increment_needs": {str(n): fixed + n * (per_mean + per_count) for n in classes},
+        "kept_between_increments": {str(n): kept + n * (per_mean + per_count) for n in classes},
+        "all_the_next_increment_needs": {str(n): kept + anchor + n * (per_mean + per_count) for n in classes},
     }
 
 

@@ -12,13 +12,14 @@ from typing import Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from engram.methods.base import Learner, State, Task, index_labels
 from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import MAS, SI, Rule
 from engram.nn.outliers import inliers
+from engram.nn.packing import pack_all, unpack_all
 from engram.nn.prototypes import Label, PrototypeMemory
 from engram.nn.training import Penalty, Schedule, Trainer
 
@@ -50,11 +51,13 @@ class PrototypeConfig:
     center_rate: float = 1e-4
     si_damping: float = 1e-3
     lof_neighbours: int = 20
+    kept_bits: Literal[8, 32] = 32
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         self._require(len(self.layers) > 0 and all(width > 0 for width in self.layers), "layers", "sizes above 0")
         self._require(self.consolidation in ("mas", "si", None), "consolidation", "'mas', 'si' or None")
+        self._require(self.kept_bits in (8, 32), "kept_bits", "8 or 32")
         self._require(self.pairs in ("random", "all"), "pairs", "'random' or 'all'")
         self._require(self.feature_rms is None or self.feature_rms > 0, "feature_rms", "a number above 0, or None")
         for name in ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"):
@@ -91,22 +94,29 @@ class PrototypeLearner(Learner):
         super().__init__(seed=seed, device=device)
         self.config = config or PrototypeConfig()
         self.feature_scale = 1.0
-        self.network: Autoencoder | None = None
+        self.encoder: nn.Sequential | None = None
         self.prototypes = PrototypeMemory(self.config.layers[-1], self.device)
-        self.importance: dict[str, Tensor] = {}  # Ω of the encoder, by parameter name
+        # What only the next increment needs, the decoder and Ω, under their names in the state; packed if 8 bits are
+        # to do. Nothing in a slim model.
+        self.rest: dict[str, Tensor] = {}
 
     @property
     def labels(self) -> list[Label]:
         """The classes known, in the order they were learned."""
         return list(self.prototypes.labels)
 
+    @property
+    def importance(self) -> dict[str, Tensor]:
+        """Ω of the encoder, by parameter name; empty without consolidation."""
+        return unpack_all(_below("consolidation.importance.", self.rest))
+
     def _learn(self, task: Task) -> None:
-        if self.network is None:
+        if self.encoder is None:
             self._learn_base(task)
-        elif self.network.decoder is None:
+        elif not self.rest:
             raise ValueError("this model was saved slim, without what further learning needs; load the full model file")
         else:
-            self._learn_increment(self.network, replace(task, features=task.features * self.feature_scale))
+            self._learn_increment(self.encoder, replace(task, features=task.features * self.feature_scale))
 
     def _learn_base(self, task: Task) -> None:
         config = self.config
@@ -114,7 +124,7 @@ class PrototypeLearner(Learner):
         task = replace(task, features=task.features * scale)
         network = Autoencoder(task.features.shape[1], config.layers)
         network.initialise(self.task_generator("cpu")).to(self.device)
-        start = {name: theta.detach().clone() for name, theta in _encoder(network).items()}
+        start = {name: theta.detach().clone() for name, theta in _parameters(network.encoder).items()}
         trainer = self._trainer(task, network, dict(network.named_parameters()))
         schedule = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
         self._train_autoencoder("base", trainer, network, task, schedule)
@@ -126,24 +136,31 @@ class PrototypeLearner(Learner):
             self._pull_to_means(trainer, network, task, prototypes.means)
 
         importance = self._importance(trainer, start, network, len(task.features))
-        self._commit(network, prototypes, importance)
+        decoder = {f"network.decoder.{name}": theta.detach() for name, theta in network.decoder.named_parameters()}
+        self._commit(network, prototypes, self._packed(decoder | importance, trainer))
         self.feature_scale = scale
 
-    def _learn_increment(self, before: Autoencoder, task: Task) -> None:
+    def _learn_increment(self, before: nn.Sequential, task: Task) -> None:
         config = self.config
-        network = copy.deepcopy(before)  # `before` does not move while its copy learns: it is the anchor θ̃
-        penalty = Penalty(self.importance, _encoder(before), config.lambda_reg) if self.importance else None
-        trainer = self._trainer(task, network, _encoder(network), penalty)
+        decoder = _below("network.decoder.", self.rest)
+        network = Autoencoder(task.features.shape[1], config.layers)
+        network.encoder = copy.deepcopy(before)  # `before` does not move while its copy learns: it is the anchor θ̃
+        network.decoder.load_state_dict(unpack_all(decoder), assign=True)
+        network.decoder.requires_grad_(False)
+        earlier = self.importance
+        penalty = Penalty(earlier, _parameters(before), config.lambda_reg) if earlier else None
+        trainer = self._trainer(task, network, _parameters(network.encoder), penalty)
         schedule = Schedule(config.increment_epochs, config.increment_rate)
         self._train_autoencoder("increment", trainer, network, task, schedule)
 
         prototypes = self.prototypes.copy()
         for name, codes in _codes_by_class(network, task):
             prototypes.add(name, codes)
-        importance = self._importance(trainer, _encoder(before), network, len(task.features))
-        for name, earlier in self.importance.items():
-            importance[name] += earlier  # Ω carries all earlier tasks
-        self._commit(network, prototypes, importance)
+        importance = self._importance(trainer, _parameters(before), network, len(task.features))
+        for name, omega in earlier.items():
+            importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
+        decoder = {f"network.decoder.{name}": theta for name, theta in decoder.items()}  # as it was kept, bit for bit
+        self._commit(network, prototypes, decoder | self._packed(importance, trainer))
 
     def _train_autoencoder(
         self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
@@ -172,7 +189,7 @@ class PrototypeLearner(Learner):
                 total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
             return total
 
-        trainer.parameters = _encoder(network)
+        trainer.parameters = _parameters(network.encoder)
         schedule = Schedule(config.center_epochs, config.center_rate)
         trainer.run("center", loss, task.features, task.targets, schedule, several and config.pairs == "random")
 
@@ -181,33 +198,36 @@ class PrototypeLearner(Learner):
     ) -> Trainer:
         rule = self.config.rule()
         # Only the encoder ever moves again, so only its importance is worth a trace.
-        trace = {name: torch.zeros_like(theta) for name, theta in _encoder(network).items()} if rule else {}
+        trace = {name: torch.zeros_like(theta) for name, theta in _parameters(network.encoder).items()} if rule else {}
         generator = self.task_generator(self.device)
         return Trainer(parameters, self.config.batch_size, generator, rule, penalty, trace, task.progress)
 
     def _importance(
         self, trainer: Trainer, start: Mapping[str, Tensor], network: Autoencoder, n_samples: int
     ) -> dict[str, Tensor]:
-        """The finished task's share of Ω."""
+        """The finished task's share of Ω, under its names in the state."""
         if trainer.rule is None:
             return {}
-        end = _encoder(network)
+        end = _parameters(network.encoder)
         with torch.no_grad():
             return {
-                name: trainer.rule.importance(trace, end[name] - start[name], n_samples)
+                f"consolidation.importance.{name}": trainer.rule.importance(trace, end[name] - start[name], n_samples)
                 for name, trace in trainer.trace.items()
             }
 
-    def _commit(self, network: Autoencoder, prototypes: PrototypeMemory, importance: dict[str, Tensor]) -> None:
+    def _packed(self, tensors: dict[str, Tensor], trainer: Trainer) -> dict[str, Tensor]:
+        return pack_all(tensors, trainer.generator) if self.config.kept_bits == 8 else tensors
+
+    def _commit(self, network: Autoencoder, prototypes: PrototypeMemory, rest: dict[str, Tensor]) -> None:
         """Take over what a finished task made, at once: whatever fails before leaves the learner as it was."""
-        self.network, self.prototypes, self.importance = network.requires_grad_(False), prototypes, importance
+        self.encoder, self.prototypes, self.rest = network.encoder.requires_grad_(False), prototypes, rest
 
     def encode(self, X: ArrayLike | Tensor) -> Tensor:
         """The codes of feature vectors."""
         features = self._features(X)
-        if self.network is None:
+        if self.encoder is None:
             raise ValueError("nothing has been learned yet; call learn first")
-        return _encode(self.network, features * self.feature_scale)
+        return _encode(self.encoder, features * self.feature_scale)
 
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """Cosine similarity to every class mean (Eq. 1)."""
@@ -227,13 +247,11 @@ class PrototypeLearner(Learner):
 
         The anchor θ̃ is the network as it is between two tasks, so it takes no room of its own.
         """
-        slim = slim or (self.network is not None and self.network.decoder is None)
         tensors = {"classes.means": self.prototypes.means, "classes.counts": self.prototypes.counts}
-        if self.network is not None:
-            parts = _encoder(self.network) if slim else dict(self.network.named_parameters())
-            tensors |= {f"network.{name}": theta.detach() for name, theta in parts.items()}
+        if self.encoder is not None:
+            tensors |= {f"network.{name}": theta.detach() for name, theta in _parameters(self.encoder).items()}
         if not slim:
-            tensors |= {f"consolidation.importance.{name}": omega for name, omega in self.importance.items()}
+            tensors |= self.rest
         meta = {
             "config": asdict(self.config),
             "seed": self.seed,
@@ -241,7 +259,6 @@ class PrototypeLearner(Learner):
             "n_features": self.n_features,
             "feature_scale": self.feature_scale,
             "labels": self.labels,
-            "slim": slim,
         }
         return State(tensors, meta)
 
@@ -256,20 +273,19 @@ class PrototypeLearner(Learner):
         learner.prototypes.labels = list(meta["labels"])
         learner.prototypes.means, learner.prototypes.counts = tensors["classes.means"], tensors["classes.counts"]
         if learner.n_features is not None:
-            network = Autoencoder(learner.n_features, learner.config.layers)
-            if meta["slim"]:
-                network.decoder = None
-            network.load_state_dict(_strip(tensors, "network."), assign=True)
-            learner.network = network.requires_grad_(False)
-        learner.importance = _strip(tensors, "consolidation.importance.")
+            encoder = Autoencoder(learner.n_features, learner.config.layers).encoder
+            encoder.load_state_dict(_below("network.encoder.", tensors), assign=True)
+            learner.encoder = encoder.requires_grad_(False)
+        rest = ("network.decoder.", "consolidation.")
+        learner.rest = {name: tensor for name, tensor in tensors.items() if name.startswith(rest)}
         return learner
 
 
-def _encoder(network: Autoencoder) -> dict[str, Tensor]:
-    return {name: theta for name, theta in network.named_parameters() if name.startswith("encoder.")}
+def _parameters(encoder: nn.Sequential) -> dict[str, Tensor]:
+    return {f"encoder.{name}": theta for name, theta in encoder.named_parameters()}
 
 
-def _strip(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
@@ -282,11 +298,11 @@ def _scale_to_rms(features: Tensor, rms: float | None) -> float:
 
 
 @torch.no_grad()
-def _encode(network: Autoencoder, features: Tensor) -> Tensor:
-    return torch.cat([network.encode(chunk) for chunk in features.split(CHUNK)])
+def _encode(encoder: nn.Sequential, features: Tensor) -> Tensor:
+    return torch.cat([encoder(chunk) for chunk in features.split(CHUNK)])
 
 
 def _codes_by_class(network: Autoencoder, task: Task) -> Iterator[tuple[Label, Tensor]]:
-    codes = _encode(network, task.features)
+    codes = _encode(network.encoder, task.features)
     for position, name in enumerate(task.names):
         yield name, codes[task.targets == position]

@@ -33,7 +33,7 @@ class Autoencoder(nn.Module):
         super().__init__()
         sizes = [n_features, *layers]
         self.encoder = _stack(sizes, activate_last=True)
-        self.decoder: nn.Sequential | None = _stack(sizes[::-1], activate_last=False)
+        self.decoder = _stack(sizes[::-1], activate_last=False)
 
     def initialise(self, generator: torch.Generator) -> "Autoencoder":
         """Draw all weights as `nn.Linear` would, from `generator`."""
@@ -50,7 +50,6 @@ class Autoencoder(nn.Module):
 
     def decode(self, codes: Tensor) -> Tensor:
         """g(code)."""
-        assert self.decoder is not None  # only a slim model has none, and it refuses to learn
         return cast(Tensor, self.decoder(codes))
 
     @property
