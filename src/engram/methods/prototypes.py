@@ -142,10 +142,10 @@ class PrototypeLearner(Learner):
 
     def _learn_increment(self, before: nn.Sequential, task: Task) -> None:
         config = self.config
-        decoder = _below("network.decoder.", self.rest)
+        decoder = {name: tensor for name, tensor in self.rest.items() if name.startswith("network.decoder.")}
         network = Autoencoder(task.features.shape[1], config.layers)
         network.encoder = copy.deepcopy(before)  # `before` does not move while its copy learns: it is the anchor θ̃
-        network.decoder.load_state_dict(unpack_all(decoder), assign=True)
+        network.decoder.load_state_dict(_below("network.decoder.", unpack_all(decoder)), assign=True)
         network.decoder.requires_grad_(False)
         earlier = self.importance
         penalty = Penalty(earlier, _parameters(before), config.lambda_reg) if earlier else None
@@ -159,8 +159,7 @@ class PrototypeLearner(Learner):
         importance = self._importance(trainer, _parameters(before), network, len(task.features))
         for name, omega in earlier.items():
             importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
-        decoder = {f"network.decoder.{name}": theta for name, theta in decoder.items()}  # as it was kept, bit for bit
-        self._commit(network, prototypes, decoder | self._packed(importance, trainer))
+        self._commit(network, prototypes, decoder | self._packed(importance, trainer))  # the decoder as it was kept
 
     def _train_autoencoder(
         self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
