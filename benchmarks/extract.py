@@ -125,7 +125,7 @@ def main():
     rows = [row(f"bare model {name}, batch {best[name]}", rate[name], "images/s") for name in layouts]
     rows.append(row("extraction", mine, "images/s"))
     rows.append(row("extraction / bare model as created", mine / rate["as created"], "ratio", BAR))
-    rows.append(row("extraction / bare model channels last", mine / rate["channels last"], "ratio"))
+    rows.append(row("extraction / bare model channels last", mine / rate["channels last"], "ratio", BAR))
     for line in rows:
         bar = "" if line["bar"] is None else f"   (bar: at least {line['bar']})"
         print(f"{line['name']:44} {line['value']:12.2f} {line['unit']}{bar}")
