@@ -6,9 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from PIL import Image
 
 import engram
+from engram.benchmark.inputs import import_features, load_features
 
 
 def engram_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -103,6 +105,17 @@ def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
     assert listed[0]["identity"].startswith("efficientnet_lite0:pooled@224:sha256-")
     wrong = engram_command("cache", "--cache", "kept", "clear", "nothing", "--yes", cwd=folder_of_pictures)
     assert wrong.returncode == 2
+    exported = engram_command(*run, "--export", "features.safetensors", "--half", cwd=folder_of_pictures)
+    assert exported.returncode == 0, exported.stderr
+    carried = import_features(folder_of_pictures / "features.safetensors", "folder", "cpu")
+    here = load_features("folder", folder_of_pictures / "pictures", cache=folder_of_pictures / "kept", device="cpu")
+    assert carried.backbone == here.backbone
+    for one, other in ((carried.train, here.train), (carried.test, here.test)):
+        assert one.y.tolist() == other.y.tolist()
+        torch.testing.assert_close(one.X, other.X.half().float(), rtol=0, atol=0)
+    other = engram_command("bench", "cub200", "--features", "features.safetensors", cwd=folder_of_pictures)
+    assert (other.returncode, len(other.stderr.strip().splitlines())) == (2, 1)
+    assert "holds features of folder, not features of cub200" in other.stderr
     cleared = engram_command("cache", "--cache", "kept", "clear", "--yes", cwd=folder_of_pictures)
     assert cleared.returncode == 0
     assert json.loads(engram_command("cache", "--cache", "kept", "--json", cwd=folder_of_pictures).stdout) == []

@@ -135,10 +135,14 @@ def features(
     half: Annotated[bool, typer.Option("--half", help="Keep float16: half the disk space, three digits.")] = False,
     download: Annotated[bool, typer.Option("--download", help="Fetch the data set first if it is not there.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a picture that cannot be read.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Also write features and labels to one file, for bench --features elsewhere.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
     from engram import backbones
+    from engram.benchmark.inputs import export_features, load_features
     from engram.data import load
     from engram.features import FeatureCache
 
@@ -158,6 +162,10 @@ def features(
         if stored.skipped:
             console.print(f"{len(stored.skipped):,} pictures could not be read and were skipped", highlight=False)
     typer.echo(f"kept in {store.root} as {network.identity}")
+    if export is not None:
+        inputs = load_features(dataset, data, backbone=backbone, weights=weights, cache=cache, device=device)
+        export_features(export, dataset, inputs, torch.float16 if half else torch.float32)
+        typer.echo(f"written to {export}")
 
 
 cache_app = typer.Typer(help="List or clear the features kept on disk.", invoke_without_command=True)
@@ -232,6 +240,9 @@ def bench(
     step: Annotated[int, typer.Option(min=1, help="Classes in every later task.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for results; a stopped run goes on from there.")] = Path("bench"),
     cache: Annotated[Path | None, typer.Option(help="Feature cache (default: $ENGRAM_CACHE).")] = None,
+    features_file: Annotated[
+        Path | None, typer.Option("--features", help="File of engram features --export; no pictures are needed.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     tf32: Annotated[bool, typer.Option("--tf32", help="Faster, less exact matrix products on a GPU.")] = False,
     checkpoint_every: Annotated[
@@ -240,7 +251,7 @@ def bench(
 ) -> None:
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
     from engram.benchmark.bench import Bench, run_bench
-    from engram.benchmark.inputs import load_features
+    from engram.benchmark.inputs import import_features, load_features
     from engram.benchmark.preset import load_preset
     from engram.benchmark.report import write_report
 
@@ -249,10 +260,13 @@ def bench(
     presets = [load_preset(name, settings or ()) for name in names]
     if tf32:
         torch.set_float32_matmul_precision("high")
-    with _progress(f"{dataset} features") as update:
-        features = load_features(
-            dataset, data, backbone=backbone, weights=weights, cache=cache, device=device, progress=update
-        )
+    if features_file is not None:
+        features = import_features(features_file, dataset, device)
+    else:
+        with _progress(f"{dataset} features") as update:
+            features = load_features(
+                dataset, data, backbone=backbone, weights=weights, cache=cache, device=device, progress=update
+            )
     plan = Bench(
         dataset=dataset,
         backbone=features.backbone,

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 
-from engram import backbones
+from engram import backbones, modelfile
 from engram.benchmark.protocol import Samples
 from engram.data import Split, load
 from engram.device import resolve_device
@@ -55,6 +55,29 @@ def load_features(
         return Inputs(train, features(data.test), network.identity)
     rest, held = train_test_split(np.arange(len(train.y)), test_size=0.25, stratify=train.y, random_state=0)
     return Inputs(train.at(rest), train.at(held), network.identity)
+
+
+def export_features(path: Path, dataset: str, inputs: Inputs, dtype: torch.dtype = torch.float32) -> None:
+    """Write features and labels as one checked file, to be used where the pictures are not."""
+    splits = {"train": inputs.train, "test": inputs.test}
+    labels = {name: samples.y.tolist() for name, samples in splits.items()}
+    tensors = {f"{name}.features": samples.X.to(dtype) for name, samples in splits.items()}
+    modelfile.write(path, tensors, {"features": {"dataset": dataset, "backbone": inputs.backbone, "labels": labels}})
+
+
+def import_features(path: Path, dataset: str, device: str = "auto") -> Inputs:
+    """What `export_features` wrote."""
+    tensors, header = modelfile.read(path)
+    about = header.get("features")
+    if about is None or about["dataset"] != dataset:
+        held = f"features of {about['dataset']}" if about else "a model"
+        raise ValueError(f"{path} holds {held}, not features of {dataset}; make them with: engram features {dataset}")
+    where = resolve_device(device)
+
+    def samples(name: str) -> Samples:
+        return Samples(tensors[f"{name}.features"].to(where, torch.float32), np.asarray(about["labels"][name]))
+
+    return Inputs(samples("train"), samples("test"), about["backbone"])
 
 
 def _vectors(split: Split, device: torch.device) -> Samples:

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -75,6 +76,57 @@ class PrototypeConfig:
         return {"mas": MAS(), "si": SI(self.si_damping), None: None}[self.consolidation]
 
 
+@dataclass(frozen=True)
+class _AutoencoderLoss:
+    """L_base (Eq. 5) and, but for the penalty, which is the trainer's, L_inc (Eq. 13)."""
+
+    network: Autoencoder
+    config: PrototypeConfig
+    several: bool
+
+    def __call__(self, x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+        config, codes = self.config, self.network.encode(x)
+        total = config.lambda_mse * losses.reconstruction(self.network.decode(codes), x)
+        total = total + config.lambda_l1 * losses.sparsity(codes)
+        if self.several:
+            total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
+        return total
+
+
+class _Workbench:
+    """What an increment works on: a network to train and its trainer, filled anew for every task.
+
+    On a GPU one serves all increments of a learner, so that the step captured for one class is replayed for the next.
+    No sample stays on it, and it goes when the learner goes.
+    """
+
+    def __init__(self, config: PrototypeConfig, n_features: int, device: torch.device) -> None:
+        self.network = Autoencoder(n_features, config.layers).to(device)
+        self.network.decoder.requires_grad_(False)
+        thetas = _parameters(self.network.encoder)
+        penalty = None
+        if config.consolidation is not None:
+            importance, anchor = ({name: torch.empty_like(theta) for name, theta in thetas.items()} for _ in range(2))
+            penalty = Penalty(importance, anchor, config.lambda_reg)
+        self.trainer = _trainer(config, self.network, thetas, torch.Generator(device), penalty)
+
+    @torch.no_grad()
+    def lay_out(self, encoder: nn.Sequential, decoder: dict[str, Tensor], importance: Mapping[str, Tensor]) -> None:
+        """The network as it was left, held by `importance` to where it is now."""
+        self.network.encoder.load_state_dict(encoder.state_dict())
+        self.network.decoder.load_state_dict(decoder)
+        for trace in self.trainer.trace.values():
+            trace.zero_()
+        if self.trainer.penalty is not None:
+            for name, theta in _parameters(encoder).items():
+                self.trainer.penalty.importance[name].copy_(importance[name])
+                self.trainer.penalty.anchor[name].copy_(theta)
+
+
+# Not attributes of the learners: what a learner keeps is what it knows, and that is what it saves, copies and counts.
+_WORKBENCHES: WeakKeyDictionary["PrototypeLearner", _Workbench] = WeakKeyDictionary()
+
+
 class PrototypeLearner(Learner):
     """Autoencoder, consolidation and class means.
 
@@ -125,7 +177,8 @@ class PrototypeLearner(Learner):
         network = Autoencoder(task.features.shape[1], config.layers)
         network.initialise(self.task_generator("cpu")).to(self.device)
         start = {name: theta.detach().clone() for name, theta in _parameters(network.encoder).items()}
-        trainer = self._trainer(task, network, dict(network.named_parameters()))
+        trainer = _trainer(config, network, dict(network.named_parameters()), self.task_generator(self.device))
+        trainer.progress = task.progress
         schedule = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
         self._train_autoencoder("base", trainer, network, task, schedule)
 
@@ -137,19 +190,17 @@ class PrototypeLearner(Learner):
 
         importance = self._importance(trainer, start, network, len(task.features))
         decoder = {f"network.decoder.{name}": theta.detach() for name, theta in network.decoder.named_parameters()}
-        self._commit(network, prototypes, self._packed(decoder | importance, trainer))
+        self._commit(network.encoder, prototypes, self._packed(decoder | importance, trainer))
         self.feature_scale = scale
 
     def _learn_increment(self, before: nn.Sequential, task: Task) -> None:
         config = self.config
         decoder = {name: tensor for name, tensor in self.rest.items() if name.startswith("network.decoder.")}
-        network = Autoencoder(task.features.shape[1], config.layers)
-        network.encoder = copy.deepcopy(before)  # `before` does not move while its copy learns: it is the anchor θ̃
-        network.decoder.load_state_dict(_below("network.decoder.", unpack_all(decoder)), assign=True)
-        network.decoder.requires_grad_(False)
         earlier = self.importance
-        penalty = Penalty(earlier, _parameters(before), config.lambda_reg) if earlier else None
-        trainer = self._trainer(task, network, _parameters(network.encoder), penalty)
+        bench = _WORKBENCHES.pop(self, None) or _Workbench(config, task.features.shape[1], self.device)
+        bench.lay_out(before, _below("network.decoder.", unpack_all(decoder)), earlier)
+        network, trainer = bench.network, bench.trainer
+        trainer.generator, trainer.progress = self.task_generator(self.device), task.progress
         schedule = Schedule(config.increment_epochs, config.increment_rate)
         self._train_autoencoder("increment", trainer, network, task, schedule)
 
@@ -159,23 +210,18 @@ class PrototypeLearner(Learner):
         importance = self._importance(trainer, _parameters(before), network, len(task.features))
         for name, omega in earlier.items():
             importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
-        self._commit(network, prototypes, decoder | self._packed(importance, trainer))  # the decoder as it was kept
+        rest = decoder | self._packed(importance, trainer)  # the decoder as it was kept
+        self._commit(copy.deepcopy(network.encoder), prototypes, rest)
+        if self.device.type == "cuda":
+            _WORKBENCHES[self] = bench
 
     def _train_autoencoder(
         self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
     ) -> None:
         """Minimise L_base (Eq. 5) or L_inc (Eq. 13): they differ in the penalty, and that is the trainer's."""
-        config, several = self.config, len(task.names) > 1
-
-        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            codes = network.encode(x)
-            total = config.lambda_mse * losses.reconstruction(network.decode(codes), x)
-            total = total + config.lambda_l1 * losses.sparsity(codes)
-            if several:  # a class alone has nothing to be told apart from
-                total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
-            return total
-
-        trainer.run(phase, loss, task.features, task.targets, schedule, several and config.pairs == "random")
+        several = len(task.names) > 1  # a class alone has nothing to be told apart from
+        loss = _AutoencoderLoss(network, self.config, several)
+        trainer.run(phase, loss, task.features, task.targets, schedule, several and self.config.pairs == "random")
 
     def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
         """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""
@@ -191,15 +237,6 @@ class PrototypeLearner(Learner):
         trainer.parameters = _parameters(network.encoder)
         schedule = Schedule(config.center_epochs, config.center_rate)
         trainer.run("center", loss, task.features, task.targets, schedule, several and config.pairs == "random")
-
-    def _trainer(
-        self, task: Task, network: Autoencoder, parameters: dict[str, Tensor], penalty: Penalty | None = None
-    ) -> Trainer:
-        rule = self.config.rule()
-        # Only the encoder ever moves again, so only its importance is worth a trace.
-        trace = {name: torch.zeros_like(theta) for name, theta in _parameters(network.encoder).items()} if rule else {}
-        generator = self.task_generator(self.device)
-        return Trainer(parameters, self.config.batch_size, generator, rule, penalty, trace, task.progress)
 
     def _importance(
         self, trainer: Trainer, start: Mapping[str, Tensor], network: Autoencoder, n_samples: int
@@ -217,9 +254,9 @@ class PrototypeLearner(Learner):
     def _packed(self, tensors: dict[str, Tensor], trainer: Trainer) -> dict[str, Tensor]:
         return pack_all(tensors, trainer.generator) if self.config.kept_bits == 8 else tensors
 
-    def _commit(self, network: Autoencoder, prototypes: PrototypeMemory, rest: dict[str, Tensor]) -> None:
+    def _commit(self, encoder: nn.Sequential, prototypes: PrototypeMemory, rest: dict[str, Tensor]) -> None:
         """Take over what a finished task made, at once: whatever fails before leaves the learner as it was."""
-        self.encoder, self.prototypes, self.rest = network.encoder.requires_grad_(False), prototypes, rest
+        self.encoder, self.prototypes, self.rest = encoder.requires_grad_(False), prototypes, rest
 
     def encode(self, X: ArrayLike | Tensor) -> Tensor:
         """The codes of feature vectors."""
@@ -278,6 +315,19 @@ class PrototypeLearner(Learner):
         rest = ("network.decoder.", "consolidation.")
         learner.rest = {name: tensor for name, tensor in tensors.items() if name.startswith(rest)}
         return learner
+
+
+def _trainer(
+    config: PrototypeConfig,
+    network: Autoencoder,
+    parameters: dict[str, Tensor],
+    generator: torch.Generator,
+    penalty: Penalty | None = None,
+) -> Trainer:
+    rule = config.rule()
+    # Only the encoder ever moves again, so only its importance is worth a trace.
+    trace = {name: torch.zeros_like(theta) for name, theta in _parameters(network.encoder).items()} if rule else {}
+    return Trainer(parameters, config.batch_size, generator, rule, penalty, trace)
 
 
 def _parameters(encoder: nn.Sequential) -> dict[str, Tensor]:

@@ -1,9 +1,9 @@
 """The one training loop: index batches, AMSGrad, the consolidation penalty and the importance trace."""
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
@@ -14,6 +14,10 @@ from engram.nn.consolidation import Rule
 from engram.nn.losses import draw_pairs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+
+BLOCK = 2**16  # numbers of each tensor that fit into a processor's cache together
+# Compiling for a CPU takes half a minute; below this many parameter updates in a run that does not pay.
+WORTH_COMPILING = 5_000_000_000
 
 # (features, labels, pairs) of one mini-batch -> its loss; pairs is None unless the loop was told to draw them.
 Loss = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -75,11 +79,48 @@ def update(
         slot.trace.add_(rule.contribution(gradient, total, change))
 
 
-def _rates(rate: float, start: int, steps: int, device: torch.device) -> Tensor:
-    """AMSGrad's bias-corrected rate and root of the second correction for the next `steps` steps, (steps, 2)."""
-    t = torch.arange(start + 1, start + steps + 1, dtype=torch.float64)
-    table = torch.stack([rate / (1 - BETA1**t), (1 - BETA2**t).sqrt()], dim=1)
+# How a step is taken: `update`, or something faster that does the same.
+Update = Callable[[Slot, Tensor, Tensor, Tensor, Rule | None, float], None]
+
+
+def _rates(schedule: Schedule, steps: int, device: torch.device) -> Tensor:
+    """AMSGrad's bias-corrected rate and root of the second correction for every step, (epochs, steps, 2)."""
+    t = torch.arange(1, schedule.epochs * steps + 1, dtype=torch.float64).view(schedule.epochs, steps)
+    rate = torch.tensor([[schedule.rate_at(epoch)] for epoch in range(schedule.epochs)], dtype=torch.float64)
+    table = torch.stack([rate.view(-1, 1) / (1 - BETA1**t), (1 - BETA2**t).sqrt()], dim=2)
     return table.to(device=device, dtype=torch.float32)
+
+
+def _update_in_blocks(
+    slot: Slot, gradient: Tensor, rate: Tensor, root_correction: Tensor, rule: Rule | None, strength: float
+) -> None:
+    """`update`, on a CPU so many numbers at a time that they stay in its cache from one operation to the next."""
+    size = BLOCK if gradient.device.type == "cpu" else len(gradient)
+    for start in range(0, len(gradient), size):
+        part = slice(start, start + size)
+        block = Slot._make(tensor if tensor is None else tensor[part] for tensor in slot)
+        update(block, gradient[part], rate, root_correction, rule, strength)
+
+
+class _CompiledUpdate:
+    """`update` as one kernel, or in blocks where nothing can compile it (no C++ compiler, no triton)."""
+
+    function: Callable[..., None] | None = None
+
+    def __call__(
+        self, slot: Slot, gradient: Tensor, rate: Tensor, root_correction: Tensor, rule: Rule | None, strength: float
+    ) -> None:
+        self.function = self.function or torch.compile(update, dynamic=True)
+        try:
+            self.function(slot, gradient, rate, root_correction, rule, strength)
+        except Exception as error:  # compiling comes before computing: nothing has been changed yet
+            if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+                raise
+            self.function = _update_in_blocks
+            self.function(slot, gradient, rate, root_correction, rule, strength)
+
+
+_compiled_update = _CompiledUpdate()
 
 
 @dataclass
@@ -96,7 +137,10 @@ class Trainer:
     """Trains named parameters on one task's data.
 
     `trace` holds one tensor for every parameter whose importance `rule` measures, and runs on from one call of `run`
-    to the next; optimiser moments belong to a run and are gone with it.
+    to the next; optimiser moments belong to a run and start at zero.
+
+    On a GPU, a trainer that runs the same loss again replays the step it has captured: refill the tensors it was
+    given, in place, to train something else.
     """
 
     parameters: Mapping[str, Tensor]
@@ -106,32 +150,53 @@ class Trainer:
     penalty: Penalty | None = None
     trace: Mapping[str, Tensor] = field(default_factory=dict)
     progress: Callable[[Progress], None] | None = None
+    _captured: dict[Loss, "_CapturedStep"] = field(default_factory=dict, init=False, repr=False)
 
     def run(self, phase: str, loss: Loss, features: Tensor, labels: Tensor, schedule: Schedule, pairs: bool) -> None:
         """Train for `schedule`, reshuffling every epoch; `pairs` draws as many random pairs as a batch has samples."""
         n, device = len(features), features.device
         steps = math.ceil(n / self.batch_size)
-        step = _CapturedStep(self, loss) if device.type == "cuda" else _Step(self, loss)
-        with threads_for(sum(theta.numel() for theta in self.parameters.values())):
+        size = sum(theta.numel() for theta in self.parameters.values())
+        rates = _rates(schedule, steps, device)
+        with threads_for(size), self._step(loss, device, size * steps * schedule.epochs) as step:
             for epoch in range(schedule.epochs):
-                order = torch.randperm(n, generator=self.generator, device=device).split(self.batch_size)
-                rates = _rates(schedule.rate_at(epoch), epoch * steps, steps, device)
+                batches = torch.randperm(n, generator=self.generator, device=device).split(self.batch_size)
+                drawn = self._draw_pairs(n) if pairs else [None] * steps
                 total = torch.zeros((), device=device)
-                for batch, batch_rates in zip(order, rates, strict=True):
-                    size = len(batch)
-                    drawn = draw_pairs(size, size, self.generator) if pairs and size > 1 else None
-                    total += step(features[batch], labels[batch], drawn, batch_rates) * size
+                for batch, batch_pairs, batch_rates in zip(batches, drawn, rates[epoch], strict=True):
+                    total.add_(step(features, labels, batch, batch_pairs, batch_rates), alpha=len(batch))
                 if self.progress is not None:
                     self.progress(Progress(phase, epoch + 1, schedule.epochs, float(total) / n))
+
+    def _draw_pairs(self, n: int) -> list[Tensor | None]:
+        """The pairs of every batch of an epoch; a batch of one sample has none."""
+        full, rest = divmod(n, self.batch_size)
+        drawn: list[Tensor | None] = []
+        for size, batches in ((self.batch_size, full), (rest, 1)):
+            if size > 1 and batches:
+                drawn += draw_pairs(size, size * batches, self.generator).split(size)
+            elif size == 1:
+                drawn += [None] * batches
+        return drawn
+
+    @contextlib.contextmanager
+    def _step(self, loss: Loss, device: torch.device, updates: int) -> Iterator["_Step"]:
+        """The step of a run. One captured before is taken up again, unless a run with it was broken off."""
+        if device.type != "cuda":
+            yield _Step(self, loss, _compiled_update if updates >= WORTH_COMPILING else _update_in_blocks)
+            return
+        step = self._captured.pop(loss, None) or _CapturedStep(self, loss, _compiled_update)
+        step.start()
+        yield step
+        step.forget_samples()
+        self._captured[loss] = step
 
 
 class _Step:
     """One mini-batch: forward, backward, update."""
 
-    update = staticmethod(update)
-
-    def __init__(self, trainer: Trainer, loss: Loss) -> None:
-        self.loss, self.rule, penalty = loss, trainer.rule, trainer.penalty
+    def __init__(self, trainer: Trainer, loss: Loss, update: Update) -> None:
+        self.loss, self.update, self.rule, penalty = loss, update, trainer.rule, trainer.penalty
         self.strength = penalty.strength if penalty else 0.0
         self.thetas = [theta.requires_grad_(True) for theta in trainer.parameters.values()]
         self.slots = [
@@ -147,7 +212,11 @@ class _Step:
             for name, theta in trainer.parameters.items()
         ]
 
-    def __call__(self, features: Tensor, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
+    def __call__(self, features: Tensor, labels: Tensor, batch: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
+        return self.train(features[batch], labels[batch], pairs, rates)
+
+    def train(self, features: Tensor, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
+        """The loss of a batch before the step that is taken on it."""
         loss = self.loss(features, labels, pairs)
         gradients = torch.autograd.grad(loss, self.thetas)
         with torch.no_grad():
@@ -164,6 +233,17 @@ def _flat(tensor: Tensor) -> Tensor:
     return row.set_(tensor.untyped_storage(), tensor.storage_offset(), (tensor.numel(),), (1,))
 
 
+class _Graph(NamedTuple):
+    """A captured step of one batch size and the memory it reads and writes."""
+
+    graph: torch.cuda.CUDAGraph
+    features: Tensor
+    labels: Tensor
+    pairs: Tensor | None
+    rates: Tensor
+    loss: Tensor
+
+
 class _CapturedStep(_Step):
     """The same step on a GPU: the update compiled into one kernel, the whole step replayed as a CUDA graph.
 
@@ -171,33 +251,48 @@ class _CapturedStep(_Step):
     steps of each batch size run plainly (they train as any other, and warm up what may not happen under capture).
     """
 
-    update = staticmethod(torch.compile(update, dynamic=True) if find_spec("triton") else update)
     warm_up = 3
 
-    def __init__(self, trainer: Trainer, loss: Loss) -> None:
-        super().__init__(trainer, loss)
+    def __init__(self, trainer: Trainer, loss: Loss, update: Update) -> None:
+        super().__init__(trainer, loss, update)
         self.side = torch.cuda.Stream()
+        self.pool = torch.cuda.graph_pool_handle()  # one for all batch sizes: only one graph runs at a time
         self.calls: dict[int, int] = {}
-        self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, list[Tensor | None], Tensor]] = {}
+        self.graphs: dict[int, _Graph] = {}
 
-    def __call__(self, features: Tensor, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
-        size = len(features)
-        inputs = [features, labels, pairs, rates]
+    def start(self) -> None:
+        """Moments begin at zero."""
+        for slot in self.slots:
+            for moment in (slot.first, slot.second, slot.second_max):
+                moment.zero_()
+
+    def forget_samples(self) -> None:
+        """A graph outlives the task it was captured in; the last batch must not."""
+        for graph in self.graphs.values():
+            graph.features.zero_()
+
+    def __call__(self, features: Tensor, labels: Tensor, batch: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
+        size = len(batch)
         if size not in self.graphs:
             self.calls[size] = self.calls.get(size, 0) + 1
             if self.calls[size] <= self.warm_up:
                 self.side.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(self.side):
-                    loss = super().__call__(features, labels, pairs, rates)
+                    loss = super().__call__(features, labels, batch, pairs, rates)
                 torch.cuda.current_stream().wait_stream(self.side)
                 return loss
-            graph, static = torch.cuda.CUDAGraph(), [None if x is None else x.clone() for x in inputs]
-            with torch.cuda.graph(graph):
-                output = super().__call__(*static)  # type: ignore[arg-type]
-            self.graphs[size] = graph, static, output
-        graph, static, output = self.graphs[size]
-        for held, given in zip(static, inputs, strict=True):
-            if held is not None and given is not None:
-                held.copy_(given)
-        graph.replay()
-        return output
+            self.graphs[size] = self._capture(features[batch], labels[batch], pairs, rates)
+        held = self.graphs[size]
+        torch.index_select(features, 0, batch, out=held.features)
+        torch.index_select(labels, 0, batch, out=held.labels)
+        held.rates.copy_(rates)
+        if held.pairs is not None and pairs is not None:
+            held.pairs.copy_(pairs)
+        held.graph.replay()
+        return held.loss
+
+    def _capture(self, features: Tensor, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> _Graph:
+        graph, pairs, rates = torch.cuda.CUDAGraph(), None if pairs is None else pairs.clone(), rates.clone()
+        with torch.cuda.graph(graph, pool=self.pool):
+            loss = self.train(features, labels, pairs, rates)
+        return _Graph(graph, features, labels, pairs, rates, loss)
