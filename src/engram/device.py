@@ -20,10 +20,10 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
 
 
 @contextlib.contextmanager
-def threads_for(n_parameters: int) -> Iterator[None]:
+def threads_for(n_parameters: int, device: torch.device) -> Iterator[None]:
     """Train a small network with one thread: a second gains it nothing, and on a busy machine waits for its turn."""
     before = torch.get_num_threads()
-    if n_parameters < 1_000_000:
+    if device.type == "cpu" and n_parameters < 1_000_000:
         torch.set_num_threads(1)
     try:
         yield

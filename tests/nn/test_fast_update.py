@@ -120,7 +120,7 @@ def test_captured_training_is_plain_training(rule, monkeypatch):
     plain = taught(rule).state()
     for name, tensor in plain.tensors.items():
         tolerance = 1e-3 if name.startswith("consolidation") else 1e-4
-        torch.testing.assert_close(captured.tensors[name], tensor, rtol=tolerance, atol=1e-5)
+        torch.testing.assert_close(captured.tensors[name], tensor, rtol=tolerance, atol=1e-4)
 
 
 @pytest.mark.gpu

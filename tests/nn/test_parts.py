@@ -101,3 +101,17 @@ def test_every_sample_is_seen_once_an_epoch_in_a_new_order():
     trainer.run("base", loss, torch.ones(9, 1), torch.arange(9), Schedule(2, 0.1), pairs=True)
     assert sorted(seen[:9]) == sorted(seen[9:]) == list(range(9))
     assert seen[:9] != seen[9:]
+
+
+@pytest.mark.parametrize("k", [1, 3, 7])
+def test_the_nearest_classes_chunk_by_chunk_are_those_of_the_whole_table(k, monkeypatch):
+    monkeypatch.setattr("engram.nn.prototypes.CHUNK", 3)
+    generator = torch.Generator().manual_seed(0)
+    memory = PrototypeMemory(code_size=4)
+    for name in range(7):  # three chunks, the last of one class
+        memory.add(name, torch.randn(5, 4, generator=generator) * (name + 1))
+    codes = torch.randn(6, 4, generator=generator)
+    similarity, rows = memory.nearest(codes, k)
+    expected, order = memory.similarity(codes).sort(dim=1, descending=True)
+    torch.testing.assert_close(similarity, expected[:, :k])
+    assert rows.tolist() == order[:, :k].tolist()

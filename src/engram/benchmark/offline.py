@@ -77,7 +77,7 @@ def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float
         optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.weight_decay)
         steps = recipe.epochs * -(-len(X) // recipe.batch_size)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        with threads_for(sum(parameter.numel() for parameter in network.parameters())):
+        with threads_for(sum(parameter.numel() for parameter in network.parameters()), device):
             for _ in range(recipe.epochs):
                 for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
                     loss = nn.functional.cross_entropy(network((X[batch] - mean) / std), y[batch])

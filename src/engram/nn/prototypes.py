@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 Label = str | int
+CHUNK = 4096  # classes compared at a time
 
 
 class PrototypeMemory:
@@ -67,6 +68,24 @@ class PrototypeMemory:
     def similarity(self, codes: Tensor) -> Tensor:
         """Cosine similarity of every code to every class mean, (n, classes) (Eq. 1 takes the largest)."""
         return normalize(codes, dim=1) @ normalize(self.means, dim=1).T
+
+    def nearest(self, codes: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
+        """The `k` classes most similar to each code, best first: cosine similarities and rows, both (n, k).
+
+        Goes through the means a few thousand at a time, so that millions of classes take no room beside their means,
+        and a chunk is still in the processor's cache when its lengths are needed.
+        """
+        unit = normalize(codes, dim=1)
+        best = codes.new_full((len(codes), 0), 0.0)
+        rows = torch.empty(len(codes), 0, dtype=torch.int64, device=codes.device)
+        for start in range(0, len(self.means), CHUNK):
+            means = self.means[start : start + CHUNK]
+            length = torch.linalg.vector_norm(means, dim=1).clamp(min=1e-12)  # as `normalize` has it
+            similarity = (unit @ means.T) / length
+            found, at = similarity.topk(min(k, len(means)), dim=1)
+            best, kept = torch.cat([best, found], dim=1).topk(min(k, best.shape[1] + found.shape[1]), dim=1)
+            rows = torch.cat([rows, at + start], dim=1).gather(1, kept)
+        return best, rows
 
     def copy(self) -> "PrototypeMemory":
         """A memory that can be changed without changing this one."""

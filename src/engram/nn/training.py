@@ -158,7 +158,7 @@ class Trainer:
         steps = math.ceil(n / self.batch_size)
         size = sum(theta.numel() for theta in self.parameters.values())
         rates = _rates(schedule, steps, device)
-        with threads_for(size), self._step(loss, device, size * steps * schedule.epochs) as step:
+        with threads_for(size, device), self._step(loss, device, size * steps * schedule.epochs) as step:
             for epoch in range(schedule.epochs):
                 batches = torch.randperm(n, generator=self.generator, device=device).split(self.batch_size)
                 drawn = self._draw_pairs(n) if pairs else [None] * steps

@@ -1,0 +1,112 @@
+"""What one class more costs when there are already many.
+
+    python benchmarks/growth.py --device cpu --json growth.json
+
+Synthetic features, the real learner. First, time and peak memory to learn class 1,000 over class 10, with an encoder
+large enough to matter. Then 10,000 classes one after another with a small encoder: what is kept grows by one mean, its
+count and its name per class, and by nothing else.
+"""
+
+import gc
+import resource
+import statistics
+import sys
+import time
+
+import numpy as np
+import torch
+from table import parser, row, show
+
+from engram.device import resolve_device
+from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.testing import reachable_arrays
+
+SAMPLES = 32
+
+
+def class_of(number, width):
+    rng = np.random.default_rng(number)
+    return (rng.normal(size=width) + 0.5 * rng.normal(size=(SAMPLES, width))).astype(np.float32)
+
+
+def learn(learner, number, width):
+    X = class_of(number, width)
+    y = [f"class {number}"] * SAMPLES
+    if learner.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    learner.learn(X, y)
+    if learner.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def peak(device):
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def late_over_early(device, early, late):
+    """Seconds around class `early` and around class `late`, and the peak memory then."""
+    width, window = 512, 5
+    config = PrototypeConfig(layers=(512, 512), base_epochs=1, increment_epochs=20, feature_rms=1.0)
+    learner = PrototypeLearner(config, device=str(device))
+    seconds, memory = {}, {}
+    for number in range(1, late + window + 1):
+        seconds[number] = learn(learner, number, width)
+        memory[number] = peak(device)
+    around = {at: [seconds[n] for n in range(at - window, at + window + 1)] for at in (early, late)}
+    return {at: (statistics.median(values), memory[at]) for at, values in around.items()}
+
+
+def kept_per_class(device, classes):
+    """Bytes reachable from the learner after `classes` classes over those after 100, per class."""
+    width = 32
+    config = PrototypeConfig(layers=(32, 16), base_epochs=1, increment_epochs=1, feature_rms=1.0)
+    learner = PrototypeLearner(config, device=str(device))
+    kept, resident = {}, {}
+    for number in range(1, classes + 1):
+        learn(learner, number, width)
+        if number in (100, classes):
+            gc.collect()
+            assert learner.memory().total == sum(values.nbytes for values in reachable_arrays(learner))
+            names = sum(len(name.encode()) for name in learner.labels)
+            kept[number], resident[number] = (learner.memory().total, names), peak(device)
+    grown = classes - 100
+    mean = config.layers[-1] * 4
+    return {
+        "mean and count": mean + 8,
+        "tensors": (kept[classes][0] - kept[100][0]) / grown,
+        "name": (kept[classes][1] - kept[100][1]) / grown,
+        "process": (resident[classes] - resident[100]) / grown,
+    }
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--late", type=int, default=1000)
+    options.add_argument("--classes", type=int, default=10_000)
+    options = options.parse_args()
+    device = resolve_device(options.device)
+    early = 10
+    # The process's peak on a CPU only ever rises, so the many small classes come last.
+    costs = late_over_early(device, early, options.late)
+    (soon, soon_memory), (later, later_memory) = costs[early], costs[options.late]
+    grown = kept_per_class(device, options.classes)
+    rows = [
+        row(f"seconds to learn class {early}", soon, "s"),
+        row(f"seconds to learn class {options.late:,}", later, "s"),
+        row("seconds, late over early", later / soon, "ratio", "<= 1.05"),
+        row("peak memory, late over early", later_memory / soon_memory, "ratio", "<= 1.05"),
+        row("one mean and its count", grown["mean and count"], "bytes"),
+        row(f"kept tensors per class, 100 to {options.classes:,}", grown["tensors"], "bytes"),
+        row("kept beyond mean and count", grown["tensors"] - grown["mean and count"], "bytes", "<= 0"),
+        row("a name", grown["name"], "bytes"),
+        row("the whole process, per class", grown["process"], "bytes"),
+    ]
+    show(rows, device, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""One training step against the floor of memory traffic, and against the eager loop, CIFAR-100 sizes.
+
+    python benchmarks/step.py --device cuda --json step.json
+    python benchmarks/step.py --device cpu --phase increment --json step.json
+
+The floor counts every parameter-sized tensor that has to be read or written at least once, nothing kept in caches from
+one pass to the next, and divides by the bandwidth of a large copy measured in the same run. See docs/performance.md.
+"""
+
+import statistics
+import time
+from dataclasses import replace
+
+import torch
+from eager import EagerTrainer
+from table import parser, row, show
+
+from engram.device import resolve_device
+from engram.methods import prototypes
+from engram.methods.prototypes import PrototypeConfig
+from engram.nn import training
+from engram.nn.autoencoder import Autoencoder
+from engram.nn.training import Schedule, Trainer
+
+FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
+
+
+def synchronise(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def bandwidth(device):
+    """Bytes per second of a copy, reading and writing counted."""
+    source = torch.zeros(2**28 if device.type == "cuda" else 2**26, device=device)
+    target = torch.zeros_like(source)
+    best = float("inf")
+    for _ in range(5):
+        synchronise(device)
+        start = time.perf_counter()
+        target.copy_(source)
+        synchronise(device)
+        best = min(best, time.perf_counter() - start)
+    return 2 * source.numel() * 4 / best
+
+
+def floor_bytes(network, phase):
+    """What one step has to move at least."""
+    encoder = sum(theta.numel() for theta in network.encoder.parameters())
+    decoder = sum(theta.numel() for theta in network.decoder.parameters())
+    first = network.encoder[0].weight.numel()
+    trained = encoder + decoder if phase == "base" else encoder
+    forward = encoder + decoder
+    backward = encoder - first + decoder + trained  # weights read for the gradient of each layer's input; gradients out
+    update = 9 * trained + 2 * encoder  # θ, two moments and the largest: in and out; the gradient in; trace in and out
+    held = 0 if phase == "base" else 2 * encoder  # Ω and θ̃ in
+    return 4 * (forward + backward + update + held)
+
+
+def workplace(trainer_class, phase, rule, device):
+    """Network, trainer and loss, as the learner makes them."""
+    config = PrototypeConfig(layers=LAYERS, consolidation=rule)
+    generator = torch.Generator(device).manual_seed(0)
+    if phase == "base":
+        network = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
+        trainer = prototypes._trainer(config, network, dict(network.named_parameters()), generator)
+    else:
+        start = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
+        bench = prototypes._Workbench(config, FEATURES, device)
+        importance = {name: torch.rand_like(t) for name, t in prototypes._parameters(start.encoder).items()}
+        bench.lay_out(start.encoder, start.decoder.state_dict(), importance)
+        network, trainer = bench.network, replace(bench.trainer, generator=generator)
+    if trainer_class is not Trainer:
+        fields = ("parameters", "batch_size", "generator", "rule", "penalty", "trace")
+        trainer = trainer_class(*(getattr(trainer, field) for field in fields))
+    return network, trainer, prototypes._AutoencoderLoss(network, config, several=phase == "base")
+
+
+def seconds_per_step(trainer_class, phase, rule, device, steps, rounds):
+    network, trainer, loss = workplace(trainer_class, phase, rule, device)
+    generator = torch.Generator(device).manual_seed(1)
+    features = torch.rand(BATCH * steps, FEATURES, generator=generator, device=device) * 0.2
+    labels = torch.randint(50, (len(features),), generator=generator, device=device)
+    measured = []
+    for number in range(rounds + 1):  # the first captures, compiles and warms up
+        synchronise(device)
+        start = time.perf_counter()
+        trainer.run(phase, loss, features, labels, Schedule(1, 1e-4), pairs=phase == "base")
+        synchronise(device)
+        if number:
+            measured.append((time.perf_counter() - start) / steps)
+    return statistics.median(measured), floor_bytes(network, phase)
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--phase", choices=("base", "increment"), help="one of the two only")
+    options.add_argument("--rule", choices=("mas", "si"), help="one of the two only")
+    options.add_argument("--steps", type=int, help="per round")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--tf32", action="store_true", help="faster, less exact matrix products on a GPU")
+    options = options.parse_args()
+    device = resolve_device(options.device)
+    gpu = device.type == "cuda"
+    if options.tf32:
+        torch.set_float32_matmul_precision("high")
+    training.WORTH_COMPILING = 0  # the question is how fast a step is once compiled
+    steps = options.steps or (200 if gpu else 4)
+    rate = bandwidth(device)
+    rows = [row("copy bandwidth", rate / 1e9, "GB/s")]
+    for phase in (options.phase,) if options.phase else ("base", "increment"):
+        for rule in (options.rule,) if options.rule else ("mas", "si"):
+            mine, traffic = seconds_per_step(Trainer, phase, rule, device, steps, options.rounds)
+            eager, _ = seconds_per_step(EagerTrainer, phase, rule, device, steps, options.rounds)
+            name, judged = f"{phase}, {rule.upper()}", phase == "increment" and rule == "mas"
+            rows += [
+                row(f"{name}: floor, {traffic / 1e9:.2f} GB", traffic / rate * 1e3, "ms"),
+                row(f"{name}: step", mine * 1e3, "ms"),
+                row(f"{name}: step of the eager loop", eager * 1e3, "ms"),
+                row(f"{name}: step / floor", mine / (traffic / rate), "ratio", "<= 2.0" if gpu and judged else ""),
+                row(f"{name}: eager / step", eager / mine, "ratio", ">= 3" if not gpu and judged else ""),
+            ]
+    show(rows, device, options.json, tf32=options.tf32)
+
+
+if __name__ == "__main__":
+    main()
