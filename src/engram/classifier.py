@@ -43,7 +43,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     increment_epochs, increment_rate : training of every later task.
     center_epochs, center_rate : training towards the cleaned means.
     si_damping, lof_neighbours : ξ of SI; neighbours of Local Outlier Factor.
-    kept_bits : 8 keeps what only the next increment needs, the decoder and the importance, in a quarter of the room.
+    kept_bits : 8 keeps what only the next increment needs, the decoder and the importance, in a quarter of the room;
+        4 halves the importance once more.
     temperature : of the softmax in `predict_proba`.
     random_state : int, RandomState or None.
     device : "auto" (CUDA if there is one), "cpu", "cuda".
@@ -93,7 +94,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         center_rate: float = 1e-4,
         si_damping: float = 1e-3,
         lof_neighbours: int = 20,
-        kept_bits: Literal[8, 32] = 32,
+        kept_bits: Literal[4, 8, 32] = 32,
         temperature: float = 0.1,
         random_state: int | np.random.RandomState | None = None,
         device: str = "auto",

@@ -20,6 +20,7 @@ VARIANTS = {
     "si-lof-all-pairs": dataclasses.replace(SMALL, consolidation="si", outlier_exclusion=True, pairs="all"),
     "finetune": dataclasses.replace(SMALL, consolidation=None),
     "mas-8bit": dataclasses.replace(SMALL, consolidation="mas", kept_bits=8),
+    "si-4bit": dataclasses.replace(SMALL, consolidation="si", kept_bits=4),
 }
 
 
@@ -272,6 +273,19 @@ def test_eight_bits_keep_the_decoder_and_the_importance_in_a_quarter_of_the_room
     # What is needed to predict is exact: the base classes' means are the same bits.
     assert torch.equal(packed.prototypes.means[:2], full.prototypes.means[:2])
     torch.testing.assert_close(packed.prototypes.means[2], full.prototypes.means[2], rtol=0.05, atol=0.02)
+
+
+def test_four_bits_take_half_of_that_for_the_importance():
+    made = {bits: learner(layers=(128, 64), kept_bits=bits) for bits in (32, 8, 4)}
+    room = {}
+    for bits, each in made.items():
+        each.learn(*blobs(["a", "b"], width=256))
+        each.learn(*blobs(["c"], width=256))
+        room[bits] = sum(e.bytes for e in each.memory().values() if e.group == "consolidation state")
+    assert room[4] < 0.55 * room[8] < 0.16 * room[32]
+    for name, omega in made[32].importance.items():
+        assert (made[4].importance[name] - omega).norm() < 0.2 * omega.norm(), name
+    torch.testing.assert_close(made[4].prototypes.means[2], made[32].prototypes.means[2], rtol=0.1, atol=0.05)
 
 
 def test_the_packed_decoder_does_not_move_from_increment_to_increment():

@@ -53,6 +53,31 @@ def test_packing_what_was_packed_changes_nothing():
     torch.testing.assert_close(once, again, rtol=1e-5, atol=0.0)
 
 
+def test_four_bits_take_half_the_room_and_are_right_on_average():
+    values = matrix(signed=False)
+
+    def packed(seed):
+        return pack_all({"omega": values}, torch.Generator().manual_seed(seed), bits=4)
+
+    kept = packed(0)
+    assert kept["omega.nibbles"].shape == (6, 200)
+    assert kept["omega.nibbles"].dtype == torch.uint8
+    scale = kept["omega.scale"]
+    unit = values / scale
+    level = 2 * unit.sqrt() / 15 + 1 / 15**2
+    assert ((unpack_all(kept)["omega"] / scale - unit).abs() <= level * 1.001).all()
+    mean = torch.stack([unpack_all(packed(seed))["omega"] for seed in range(400)]).mean(dim=0)
+    assert ((mean - values) / scale).abs().max() < 5 * (2 / 15) / 400**0.5
+
+
+def test_what_does_not_fit_into_four_bits_keeps_eight():
+    generator = torch.Generator().manual_seed(0)
+    for values in (torch.rand(3, 5), torch.randn(3, 4)):  # rows of odd length; negative entries
+        packed = pack_all({"w": values}, generator, bits=4)
+        assert packed.keys() == {"w.codes", "w.scale"}
+        torch.testing.assert_close(unpack_all(packed)["w"], values, rtol=0, atol=0.03 * values.abs().max().item())
+
+
 def test_rows_of_zeros_and_vectors_pass():
     tensors = {"w": torch.zeros(3, 4), "b": torch.tensor([0.1, -0.2])}
     back = unpack_all(pack_all(tensors, torch.Generator().manual_seed(0)))

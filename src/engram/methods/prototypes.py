@@ -52,13 +52,13 @@ class PrototypeConfig:
     center_rate: float = 1e-4
     si_damping: float = 1e-3
     lof_neighbours: int = 20
-    kept_bits: Literal[8, 32] = 32
+    kept_bits: Literal[4, 8, 32] = 32
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         self._require(len(self.layers) > 0 and all(width > 0 for width in self.layers), "layers", "sizes above 0")
         self._require(self.consolidation in ("mas", "si", None), "consolidation", "'mas', 'si' or None")
-        self._require(self.kept_bits in (8, 32), "kept_bits", "8 or 32")
+        self._require(self.kept_bits in (4, 8, 32), "kept_bits", "4, 8 or 32")
         self._require(self.pairs in ("random", "all"), "pairs", "'random' or 'all'")
         self._require(self.feature_rms is None or self.feature_rms > 0, "feature_rms", "a number above 0, or None")
         for name in ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"):
@@ -148,8 +148,8 @@ class PrototypeLearner(Learner):
         self.feature_scale = 1.0
         self.encoder: nn.Sequential | None = None
         self.prototypes = PrototypeMemory(self.config.layers[-1], self.device)
-        # What only the next increment needs, the decoder and Ω, under their names in the state; packed if 8 bits are
-        # to do. Nothing in a slim model.
+        # What only the next increment needs, the decoder and Ω, under their names in the state; packed if 8 or 4 bits
+        # are to do. Nothing in a slim model.
         self.rest: dict[str, Tensor] = {}
 
     @property
@@ -252,7 +252,8 @@ class PrototypeLearner(Learner):
             }
 
     def _packed(self, tensors: dict[str, Tensor], trainer: Trainer) -> dict[str, Tensor]:
-        return pack_all(tensors, trainer.generator) if self.config.kept_bits == 8 else tensors
+        bits = self.config.kept_bits  # 4 are for importance; weights, which may be negative, keep 8
+        return tensors if bits == 32 else pack_all(tensors, trainer.generator, bits)
 
     def _commit(self, encoder: nn.Sequential, prototypes: PrototypeMemory, rest: dict[str, Tensor]) -> None:
         """Take over what a finished task made, at once: whatever fails before leaves the learner as it was."""

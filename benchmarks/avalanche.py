@@ -1,0 +1,121 @@
+"""Learning one class more, against Avalanche's MAS and SI strategies on the same network and the same features.
+
+    python benchmarks/avalanche.py --device cpu --json avalanche.json
+
+Needs avalanche-lib (0.6.0) beside engram. Both train the CIFAR-100 autoencoder's encoder, the decoder fixed, with the
+same loss, batch size, epochs and AMSGrad, on a class that comes after a first one, so that the penalty is active. A
+class's time is everything either does to learn it, its importance included. Where torchvision's compiled operators do
+not load beside a CPU build of torch, name a module to import first: `--before MODULE`.
+"""
+
+import importlib
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import torch
+from table import parser, row, show
+from torch.utils.data import TensorDataset
+
+from engram.device import resolve_device
+from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.nn import losses, training
+from engram.nn.autoencoder import Autoencoder
+
+sys.path = [
+    entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent
+]  # we share its name
+
+FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
+
+
+def features_of(number, samples):
+    generator = torch.Generator().manual_seed(number)
+    return torch.rand(samples, FEATURES, generator=generator) * 0.2
+
+
+def engram_seconds(rule, device, samples, epochs, classes):
+    config = PrototypeConfig(
+        layers=LAYERS, consolidation=rule, feature_rms=None, base_epochs=1, increment_epochs=epochs, batch_size=BATCH
+    )
+    learner = PrototypeLearner(config, device=str(device))
+    measured = []
+    for number in range(classes + 2):
+        X = features_of(number, samples).to(device)
+        start = time.perf_counter()
+        learner.learn(X, [number] * samples)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        measured.append(time.perf_counter() - start)
+    return statistics.median(measured[2:])  # the base, then the class that compiles and captures
+
+
+def avalanche_seconds(rule, device, samples, epochs, classes):
+    from avalanche.benchmarks.scenarios.dataset_scenario import benchmark_from_datasets
+    from avalanche.benchmarks.utils import as_classification_dataset
+    from avalanche.training.plugins import MASPlugin, SynapticIntelligencePlugin
+    from avalanche.training.templates import SupervisedTemplate
+
+    class Network(Autoencoder):
+        def forward(self, x):
+            self.codes = self.encode(x)
+            return self.decode(self.codes)
+
+    class Strategy(SupervisedTemplate):
+        def criterion(self):
+            return losses.reconstruction(self.mb_output, self.mb_x) + 1e-3 * losses.sparsity(self.model.codes)
+
+    network = Network(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
+    network.decoder.requires_grad_(False)
+    plugin = MASPlugin(lambda_reg=10, alpha=0.5) if rule == "mas" else SynapticIntelligencePlugin(si_lambda=10)
+    strategy = Strategy(
+        model=network,
+        optimizer=torch.optim.Adam(network.encoder.parameters(), 2e-4, amsgrad=True),
+        train_mb_size=BATCH,
+        train_epochs=epochs,
+        device=device,
+        plugins=[plugin],
+        evaluator=None,
+    )
+    data = []
+    for number in range(classes + 1):
+        dataset = TensorDataset(features_of(number, samples), torch.full((samples,), number))
+        dataset.targets = [number] * samples
+        data.append(as_classification_dataset(dataset))
+    measured = []
+    for experience in benchmark_from_datasets(train=data).train_stream:
+        start = time.perf_counter()
+        strategy.train(experience, shuffle=True)
+        if device.type == "cuda":
+            torch.cuda.synchronize()
+        measured.append(time.perf_counter() - start)
+    return statistics.median(measured[1:])
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("--before", help="module to import before avalanche")
+    options.add_argument("--samples", type=int, default=256)
+    options.add_argument("--epochs", type=int, default=2)
+    options.add_argument("--classes", type=int, default=3, help="timed, after those that warm up")
+    options = options.parse_args()
+    if options.before:
+        importlib.import_module(options.before)
+    device = resolve_device(options.device)
+    training.WORTH_COMPILING = 0  # a user's classes have 50 epochs; here two must do
+    steps = options.epochs * -(-options.samples // BATCH)
+    rows = []
+    for rule in ("mas", "si"):
+        mine = engram_seconds(rule, device, options.samples, options.epochs, options.classes)
+        theirs = avalanche_seconds(rule, device, options.samples, options.epochs, options.classes)
+        rows += [
+            row(f"{rule.upper()}: engram, per step", mine / steps * 1e3, "ms"),
+            row(f"{rule.upper()}: Avalanche, per step", theirs / steps * 1e3, "ms"),
+            row(f"{rule.upper()}: Avalanche / engram", theirs / mine, "ratio", "" if device.type == "cuda" else ">= 4"),
+        ]
+    show(rows, device, options.json)
+
+
+if __name__ == "__main__":
+    main()
