@@ -14,7 +14,23 @@ from engram.methods.base import Learner
 from engram.testing import CHECKS, blobs
 
 # Small and quick: the checks train many times.
-QUICK: dict[str, dict[str, object]] = {"ranpac": {"width": 40}}
+SOFTMAX = {"width": 32, "dropout": 0.2, "base_epochs": 12, "base_rate": 1e-2, "increment_epochs": 6, "batch_size": 16, "increment_rate": 1e-2}  # fmt: skip # noqa: E501
+QUICK: dict[str, dict[str, object]] = {
+    "ranpac": {"width": 40},
+    "finetune": SOFTMAX,
+    "joint": SOFTMAX,
+    "ewc": SOFTMAX,
+    "lwf": {**SOFTMAX, "lambda_old": 5.0, "increment_rate": 4e-3},
+    "fearnet": {
+        "layers": (16, 6),
+        "base_epochs": 20,
+        "sleep_every": 3,
+        "sleep_epochs": 15,
+        "bla_epochs": 8,
+        "batch_size": 16,
+    },
+    "icarl": {**SOFTMAX, "exemplars": 30},
+}
 PEERS = [name for name in METHODS if name != "prototypes"]
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner, require, rows_for
+from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
 RIDGES = [10.0**power for power in range(-4, 3)]
@@ -45,13 +45,13 @@ class RanPAC(TensorLearner):
         had, width = self.tensors, self.config.width
         if had:
             projection, ridge = had["network.projection"], had["consolidation.ridge"]
-            gram = had["consolidation.gram"].clone()
+            gram, sums = had["consolidation.gram"].clone(), with_rows(had["classes.sums"], lesson.classes)
         else:
             projection = torch.randn(lesson.features.shape[1], width, generator=self.task_generator("cpu"))
             projection = projection.to(self.device)
             ridge = self._ridge(lesson, projection)
             gram = torch.zeros(width, width, device=self.device)
-        sums = rows_for(had.get("classes.sums"), lesson.classes, (width,), self.device)
+            sums = torch.zeros(lesson.classes, width, device=self.device)
         for x, y in zip(lesson.features.split(4096), lesson.targets.split(4096), strict=True):
             h = torch.relu(x @ projection)
             gram.addmm_(h.T, h)

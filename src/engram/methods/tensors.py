@@ -136,11 +136,10 @@ class TensorLearner(Learner):
         return learner
 
 
-def rows_for(tensor: Tensor | None, classes: int, like: tuple[int, ...], device: torch.device) -> Tensor:
-    """A copy of a per-class tensor with zero rows for the classes it does not have yet; `like` is a row's shape."""
-    grown = torch.zeros((classes, *like), device=device)
-    if tensor is not None:
-        grown[: len(tensor)] = tensor
+def with_rows(tensor: Tensor, rows: int) -> Tensor:
+    """A copy with zero rows added where it has fewer."""
+    grown = tensor.new_zeros((rows, *tensor.shape[1:]))
+    grown[: len(tensor)] = tensor
     return grown
 
 
