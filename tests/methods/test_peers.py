@@ -29,6 +29,19 @@ QUICK: dict[str, dict[str, object]] = {
         "bla_epochs": 8,
         "batch_size": 16,
     },
+    "geppnet": {"side": 5, "map_epochs": 4, "base_epochs": 15, "increment_epochs": 6, "batch_size": 16, "radius": 1.5},
+    "gem": {**SOFTMAX, "memories": 30},
+    "deepncm": {**SOFTMAX, "increment_epochs": 0},
+    "hat": {**SOFTMAX, "hardness": 50.0},
+    "gan-replay": {
+        **SOFTMAX,
+        "replayed": 60,
+        "noise": 8,
+        "gan_width": 32,
+        "gan_base_epochs": 60,
+        "gan_increment_epochs": 20,
+        "gan_rate": 1e-2,
+    },
     "icarl": {**SOFTMAX, "exemplars": 30},
 }
 PEERS = [name for name in METHODS if name != "prototypes"]

@@ -41,10 +41,8 @@ class SoftmaxLearner(TensorLearner):
     config: SoftmaxConfig
 
     def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
-        generator = self.task_generator("cpu")
-        before = self.tensors if lesson.known else growing.create(lesson.features, self.config.width, generator)
-        network = growing.grown(before, lesson.classes, generator)
-        parameters = growing.parameters(network)
+        network = self._network(lesson)
+        parameters = self._parameters(network)
         features, targets = self._training_data(lesson)
         trainer = Trainer(
             parameters,
@@ -58,6 +56,12 @@ class SoftmaxLearner(TensorLearner):
         network = {name: tensor.detach() for name, tensor in network.items()}
         return network | self._keep(lesson, network)
 
+    def _network(self, lesson: Lesson) -> dict[str, Tensor]:
+        """The network to train: a copy of the one there is, with rows for the new classes."""
+        generator = self.task_generator("cpu")
+        before = self.tensors if lesson.known else growing.create(lesson.features, self.config.width, generator)
+        return growing.grown(before, lesson.classes, generator)
+
     def _schedule(self, lesson: Lesson) -> Schedule:
         config = self.config
         if lesson.known:
@@ -68,6 +72,10 @@ class SoftmaxLearner(TensorLearner):
         return growing.logits(self.tensors, features)
 
     # --- where methods differ; `self.tensors` is the table of the last task, the old network among it --------------
+
+    def _parameters(self, network: growing.Network) -> dict[str, Tensor]:
+        """What is trained: everything."""
+        return growing.parameters(network)
 
     def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
         """What a task is trained on: its own data."""
@@ -87,5 +95,5 @@ class SoftmaxLearner(TensorLearner):
         return None
 
     def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
-        """What is kept beside the network: nothing."""
+        """What is kept beside the network, or in the place of a part of it: nothing."""
         return {}
