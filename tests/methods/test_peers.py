@@ -5,51 +5,13 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from peers import PEERS, make
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from engram.methods import METHODS
-from engram.methods.base import Learner
 from engram.testing import CHECKS, blobs
-
-# Small and quick: the checks train many times.
-SOFTMAX = {"width": 32, "dropout": 0.2, "base_epochs": 12, "base_rate": 1e-2, "increment_epochs": 6, "batch_size": 16, "increment_rate": 1e-2}  # fmt: skip # noqa: E501
-QUICK: dict[str, dict[str, object]] = {
-    "ranpac": {"width": 40},
-    "finetune": SOFTMAX,
-    "joint": SOFTMAX,
-    "ewc": SOFTMAX,
-    "lwf": {**SOFTMAX, "lambda_old": 5.0, "increment_rate": 4e-3},
-    "fearnet": {
-        "layers": (16, 6),
-        "base_epochs": 20,
-        "sleep_every": 3,
-        "sleep_epochs": 15,
-        "bla_epochs": 8,
-        "batch_size": 16,
-    },
-    "geppnet": {"side": 5, "map_epochs": 4, "base_epochs": 15, "increment_epochs": 6, "batch_size": 16, "radius": 1.5},
-    "gem": {**SOFTMAX, "memories": 30},
-    "deepncm": {**SOFTMAX, "increment_epochs": 0},
-    "hat": {**SOFTMAX, "hardness": 50.0},
-    "gan-replay": {
-        **SOFTMAX,
-        "replayed": 60,
-        "noise": 8,
-        "gan_width": 32,
-        "gan_base_epochs": 60,
-        "gan_increment_epochs": 20,
-        "gan_rate": 1e-2,
-    },
-    "icarl": {**SOFTMAX, "exemplars": 30},
-}
-PEERS = [name for name in METHODS if name != "prototypes"]
-
-
-def make(name: str, **changes: object) -> Learner:
-    kind = METHODS[name]
-    return kind(kind.config_type(**{**QUICK.get(name, {}), **changes}), seed=3, device="cpu")
 
 
 @pytest.mark.parametrize(("name", "check"), list(itertools.product(PEERS, CHECKS)), ids=str)

@@ -97,7 +97,7 @@ def gradient_products(network: growing.Network, features: Tensor, targets: Tenso
 
 
 def dual(products: Tensor, with_new: Tensor) -> Tensor:
-    """Eq. 11: min_v ½ vᵀGGᵀv + (Gg)ᵀv, v ≥ 0, by accelerated projected gradient with memories' gradients at length 1."""
+    """Eq. 11: min_v ½ vᵀGGᵀv + (Gg)ᵀv, v ≥ 0, by accelerated projected gradient; gradients have length 1."""
     lengths = products.diagonal().clamp(min=1e-24).sqrt()
     products = (products / lengths[:, None] / lengths[None, :]).double()
     with_new = (with_new / lengths).double()
