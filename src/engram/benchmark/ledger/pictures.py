@@ -11,7 +11,7 @@ from engram.benchmark.plots import COLOURS, GREY
 from engram.benchmark.report.costs import apart, size
 from engram.benchmark.report.figures import SYMBOLS
 from engram.benchmark.report.pictures import Panel, Picture, short, style
-from engram.benchmark.report.rows import PSI
+from engram.benchmark.report.rows import PSI, Row
 
 
 def psi(dataset: str, entries: Sequence[Entry]) -> Picture:
@@ -65,6 +65,7 @@ def costs(entries: Sequence[Entry]) -> Picture:
         axis.set_xlabel("classes seen")
         ends.sort()
         first = min(entry.row.classes_seen[1] for entry in ran if entry.row)
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set_xticks([tick for tick in axis.get_xticks() if first <= tick <= last])
         axis.set_xlim(first, last + 0.55 * (last - first))  # room for the names
         for place, (_, text, colour) in zip(apart(ends, limits, 0.042), ends, strict=True):
@@ -75,10 +76,15 @@ def costs(entries: Sequence[Entry]) -> Picture:
         Panel(
             "Seconds per increment",
             _words(ran, seconds_per_task, _seconds),
-            partial(draw, values_of=lambda row: _smooth(seconds_per_task(row)), show=_seconds),
+            partial(draw, values_of=_smooth_seconds, show=_seconds),
         ),
     ]
     return Picture("costs", panels, size=(6.0, max(3.2, 0.25 * len(ran) + 0.8)), columns=2)
+
+
+def _smooth_seconds(row: Row) -> list[float]:
+    base, *increments = seconds_per_task(row)
+    return [base, *_smooth(increments)]
 
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
