@@ -44,6 +44,6 @@ QUICK: dict[str, dict[str, object]] = {
 PEERS = [name for name in METHODS if name != "prototypes"]
 
 
-def make(name: str, **changes: object) -> Learner:
+def make(name: str, device: str = "cpu", **changes: object) -> Learner:
     kind = METHODS[name]
-    return kind(kind.config_type(**{**QUICK.get(name, {}), **changes}), seed=3, device="cpu")
+    return kind(kind.config_type(**{**QUICK.get(name, {}), **changes}), seed=3, device=device)

@@ -11,12 +11,20 @@ from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
 from engram.methods import METHODS
-from engram.testing import CHECKS, blobs
+from engram.testing import CHECKS, blobs, check_memory_table_is_exact, check_unseen_labels_are_accepted
 
 
 @pytest.mark.parametrize(("name", "check"), list(itertools.product(PEERS, CHECKS)), ids=str)
 def test_check_learner(name, check):
     check(lambda: make(name))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", PEERS)
+def test_it_learns_on_a_gpu(name):
+    """The training steps are captured there, which not every operation allows."""
+    check_unseen_labels_are_accepted(lambda: make(name, device="cuda"))
+    check_memory_table_is_exact(lambda: make(name, device="cuda"))
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -11,8 +11,9 @@ def nearest_per_class(features: Tensor, stored: Tensor, targets: Tensor, classes
     differences of large numbers stay small.
     """
     middle = stored.mean(dim=0)
-    x, s = features - middle, stored - middle
+    x, s = features - middle, (stored - middle)[targets.argsort()]
     squares = x.square().sum(dim=1, keepdim=True) - 2 * (x @ s.T) + s.square().sum(dim=1)
-    nearest = torch.full((len(x), classes), torch.inf, device=x.device)
-    nearest.scatter_reduce_(1, targets.expand(len(x), -1), squares, "amin")
-    return nearest.clamp(min=0).sqrt()
+    nothing = torch.full((len(x),), torch.inf, device=x.device)
+    by_class = torch.split(squares, torch.bincount(targets, minlength=classes).tolist(), dim=1)
+    nearest = [own.amin(dim=1) if own.shape[1] else nothing for own in by_class]
+    return torch.stack(nearest, dim=1).clamp(min=0).sqrt()
