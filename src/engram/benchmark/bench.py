@@ -22,7 +22,6 @@ from engram.benchmark.metrics import psi
 from engram.benchmark.offline import Ideal, offline_ideal
 from engram.benchmark.preset import Preset
 from engram.benchmark.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
-from engram.methods import METHODS
 from engram.methods.base import Learner, State, has_row_per_class
 from engram.nn.training import Progress
 
@@ -81,17 +80,11 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     tasks = split_tasks(order, bench.base, bench.step)
     files = _Files(
         bench.out / "state" / f"{preset.name}-order{seed}",
-        {
-            "learner": preset.learner.method,
-            "config": _jsonable(asdict(preset.config)),
-            "backbone": bench.backbone,
-            "order": order,
-            "tasks": tasks,
-        },
+        {"config": _jsonable(asdict(preset.config)), "backbone": bench.backbone, "order": order, "tasks": tasks},
     )
     if finished := files.finished():
         return finished
-    learner, results = files.resume(bench.device)
+    learner, results = files.resume(preset.learner, bench.device)
     learner = learner or preset.learner(preset.config, seed=seed, device=bench.device)
     saved = time.monotonic()
     sizes = [len(bench.train.of(task).y) for task in tasks]
@@ -137,12 +130,12 @@ class _Files:
         state = learner.state()
         modelfile.write(self.learner, state.tensors, {"learner": state.meta})
 
-    def resume(self, device: str) -> tuple[Learner | None, list[TaskResult]]:
+    def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
         if not self.learner.exists():
             return None, []
         tensors, header = modelfile.read(self.learner)
-        learner = METHODS[self.identity["learner"]].from_state(State(tensors, header["learner"]), device)
+        learner = kind.from_state(State(tensors, header["learner"]), device)
         return learner, [TaskResult(**task) for task in self._read(self.tasks)[: learner.tasks_learned]]
 
     def finish(self, course: Json) -> Json:
