@@ -30,7 +30,7 @@ def test_demo_writes_its_numbers(demo):
     result = json.loads(process.stdout)
     assert result["dataset"] == "digits"
     assert 0.9 < result["alpha_ideal"] <= 1
-    assert [row["method"] for row in result["rows"]] == ["mas", "si", "mas-lof", "si-lof", "finetune"]
+    assert [row["method"] for row in result["rows"]] == ["mas", "si", "mas-lof", "si-lof", "unconsolidated"]
     for row in result["rows"]:
         assert set(row) == {"method", "psi_base", "psi_new", "psi_all", "seconds"}
         assert row["seconds"] > 0
@@ -40,7 +40,7 @@ def test_demo_writes_its_numbers(demo):
 
 def test_demo_shows_forgetting_and_remembering(demo):
     rows = {row["method"]: row for row in json.loads(demo[1].stdout)["rows"]}
-    assert rows["finetune"]["psi_base"] < 0.4
+    assert rows["unconsolidated"]["psi_base"] < 0.4
     for method in ("mas", "si", "mas-lof", "si-lof"):
         assert rows[method]["psi_base"] > 0.85, method
         assert rows[method]["psi_all"] > 0.85, method

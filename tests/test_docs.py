@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from engram.testing import check_learner
+
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
@@ -21,3 +23,11 @@ def test_links_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_example_of_a_method_is_one(tmp_path):
+    page = (Path(__file__).parents[1] / "docs" / "add-a-method.md").read_text()
+    names: dict[str, object] = {"__name__": "example"}
+    exec(compile(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], "add-a-method.md", "exec"), names)
+    learner = names["NearestMedian"]
+    check_learner(lambda: learner(device="cpu"))  # type: ignore[operator]

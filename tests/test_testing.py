@@ -93,8 +93,8 @@ class NeedsTwoSamples(PrototypeLearner):
 @pytest.mark.parametrize(
     ("broken", "check"),
     [
-        (KeepsSamples, testing.check_no_training_data_is_reachable),
-        (KeepsScaledSamplesInAClosure, testing.check_no_training_data_is_reachable),
+        (KeepsSamples, testing.check_training_data_is_only_where_it_is_declared),
+        (KeepsScaledSamplesInAClosure, testing.check_training_data_is_only_where_it_is_declared),
         (KeepsAnOptimiser, testing.check_memory_table_is_exact),
         (LosesImportance, testing.check_saving_and_going_on_is_going_on),
         (LosesTheTaskCount, testing.check_saving_and_going_on_is_going_on),

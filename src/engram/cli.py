@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -222,7 +223,9 @@ def bench(
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200, digits or folder.")],
     method: Annotated[
         list[str] | None,
-        typer.Option(help="Row to run: mas, si, mas-lof, si-lof; may be repeated (default: all four)."),
+        typer.Option(
+            help="Row to run: mas, si, mas-lof, si-lof or one of `engram methods`; may be repeated (default: the four)."
+        ),
     ] = None,
     preset: Annotated[list[str] | None, typer.Option(help="Preset to run, by name; may be repeated.")] = None,
     settings: Annotated[
@@ -305,6 +308,33 @@ def bench(
     Console().print(table)
     write_report([out / "results.json"], out)
     typer.echo(f"results and report in {out}")
+
+
+@app.command()
+def methods(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
+    """List the methods: their papers, what they store of a class, and what they are given beyond the protocol."""
+    from engram.methods import METHODS
+
+    if as_json:
+        typer.echo(json.dumps({name: asdict(learner.about) for name, learner in METHODS.items()}, indent=2))
+        return
+    for name, learner in METHODS.items():
+        about = learner.about
+        typer.echo(f"{name:<12}{about.title}. {about.paper}")
+        kept = f"stores of a class: {about.per_class}; old samples: {'kept' if about.keeps_samples else 'none'}"
+        typer.echo(" " * 12 + kept + (f"; is given: {about.given}" if about.given else ""))
+
+
+@app.command()
+def tables(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
+    out: Annotated[Path, typer.Option(help="Folder for tables.md and its pictures.")] = Path("tables"),
+) -> None:
+    """Make the paper's Tables 3, 5 and 4 with all methods run and all published, and the pictures beside them."""
+    from engram.benchmark.ledger import write_tables
+
+    typer.echo(write_tables([path / "results.json" if path.is_dir() else path for path in runs], out))
+    console.print(f"tables and pictures in {out}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from engram.benchmark.preset import load_preset, preset_names
-from engram.methods.prototypes import PrototypeConfig
 
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
 
@@ -39,7 +38,7 @@ def test_every_row_of_the_paper_has_a_preset_that_names_only_real_options():
         preset = load_preset(name)
         assert f"{preset.dataset}-{preset.method}" == name
         text = (folder / f"{name}.toml").read_text()
-        for field in fields(PrototypeConfig):
+        for field in fields(preset.config):
             assert f"\n{field.name} = " in text, f"{name} leaves {field.name} to the default"
 
 

@@ -6,7 +6,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -21,9 +21,8 @@ from engram.benchmark import paper
 from engram.benchmark.metrics import psi
 from engram.benchmark.offline import Ideal, offline_ideal
 from engram.benchmark.preset import Preset
-from engram.benchmark.protocol import Samples, TaskResult, class_order, run, split_tasks
-from engram.methods.base import State
-from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.benchmark.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
+from engram.methods.base import Learner, State, has_row_per_class
 from engram.nn.training import Progress
 
 Json = dict[str, Any]
@@ -46,13 +45,13 @@ class Bench:
 
     def work(self, presets: Sequence[Preset]) -> float:
         """How much there is to do, in samples x epochs."""
-        return len(self.order_seeds) * sum(self.row_work(preset.config) for preset in presets)
+        return len(self.order_seeds) * sum(self.row_work(preset) for preset in presets)
 
-    def row_work(self, config: PrototypeConfig) -> float:
+    def row_work(self, preset: Preset) -> float:
         """One row on one class order, classes taken to be of one size."""
         share = self.base / len(set(self.train.y.tolist()))
-        base = config.base_epochs + (config.center_epochs if config.outlier_exclusion else 0)
-        return len(self.train.y) * (share * base + (1 - share) * config.increment_epochs)
+        base, increment = (preset.learner.passes(preset.config, first) for first in (True, False))
+        return len(self.train.y) * (share * base + (1 - share) * increment)
 
 
 # preset, order seed, task number, number of tasks, the epoch just done (None: the task is), work done of Bench.work
@@ -68,7 +67,7 @@ def run_bench(bench: Bench, presets: Sequence[Preset], progress: BenchProgress |
         orders = []
         for seed in bench.order_seeds:
             orders.append(_run_order(bench, preset, seed, progress, done))
-            done += bench.row_work(preset.config)
+            done += bench.row_work(preset)
         records.append(_record(bench, preset, ideal, orders))
     results = {"format": 1, "run": _about(bench), "records": records}
     write_json(bench.out / "results.json", results)
@@ -85,10 +84,13 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     )
     if finished := files.finished():
         return finished
-    learner, results = files.resume(bench.device)
-    learner = learner or PrototypeLearner(preset.config, seed=seed, device=bench.device)
+    learner, results = files.resume(preset.learner, bench.device)
+    learner = learner or preset.learner(preset.config, seed=seed, device=bench.device)
     saved = time.monotonic()
     sizes = [len(bench.train.of(task).y) for task in tasks]
+    work = [size * preset.learner.passes(preset.config, number == 0) for number, size in enumerate(sizes)]
+    start = done
+    done += sum(work[: len(results)])
 
     def told(number: int, epoch: Progress) -> None:
         nonlocal done
@@ -99,6 +101,9 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     best = results[-1].best if results else ()
     for result in run(learner, bench.train, bench.test, tasks, told if progress else None, best):
         results.append(result)
+        done = start + sum(work[: len(results)])
+        if progress:
+            progress(preset.name, seed, result.task, len(tasks), None, done)
         if time.monotonic() - saved >= bench.checkpoint_every:
             files.checkpoint(learner, results)
             saved = time.monotonic()
@@ -106,7 +111,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
         "seed": seed,
         "classes": order,
         "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
-        "confusion": _confusion(learner, bench.test, order),
+        "confusion": _confusion(learner, bench.test, tasks),
         "memory": memory_at(learner, (100, 1000)),
     }
     return files.finish(course)
@@ -119,18 +124,18 @@ class _Files:
         self.folder, self.identity = folder, identity
         self.tasks, self.learner, self.course = folder / "tasks.json", folder / "learner.engram", folder / "course.json"
 
-    def checkpoint(self, learner: PrototypeLearner, results: Sequence[TaskResult]) -> None:
+    def checkpoint(self, learner: Learner, results: Sequence[TaskResult]) -> None:
         """Results first, the learner second: a learner on disk always has the results of all it has learned."""
         self._write(self.tasks, [asdict(result) for result in results])
         state = learner.state()
         modelfile.write(self.learner, state.tensors, {"learner": state.meta})
 
-    def resume(self, device: str) -> tuple[PrototypeLearner | None, list[TaskResult]]:
+    def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
         if not self.learner.exists():
             return None, []
         tensors, header = modelfile.read(self.learner)
-        learner = PrototypeLearner.from_state(State(tensors, header["learner"]), device)
+        learner = kind.from_state(State(tensors, header["learner"]), device)
         return learner, [TaskResult(**task) for task in self._read(self.tasks)[: learner.tasks_learned]]
 
     def finish(self, course: Json) -> Json:
@@ -173,6 +178,7 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
         "dataset": bench.dataset,
         "backbone": bench.backbone,
         "method": preset.method,
+        "learner": preset.learner.method,
         "preset": preset.name,
         "config": _jsonable(asdict(preset.config)),
         "protocol": {
@@ -200,21 +206,30 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
     }
 
 
-def memory_at(learner: PrototypeLearner, classes: Sequence[int]) -> Json:
-    """Bytes beside the encoder itself, from the real tensors, for numbers of classes.
+def memory_at(learner: Learner, classes: Sequence[int]) -> Json:
+    """Bytes beside the network that answers, from the real tensors, for numbers of classes.
 
-    The paper counts the means alone. Between two increments the decoder, the importance and the count behind each mean
-    are kept as well; while the next one is learned, also the anchor θ̃, a copy of the encoder.
+    The paper counts the vectors kept of classes and samples. Between two increments the consolidation state, what the
+    network needs for learning alone, and the numbers that say which vector is whose are kept as well; while the next
+    one is learned, some methods need the network as it was, too. What has a row per class grows with the classes,
+    samples as the method says, all else is fixed.
     """
     entries = learner.memory()
-    means, counts = entries["classes.means"], entries["classes.counts"]
-    per_mean, per_count = means.bytes // means.shape[0], counts.bytes // counts.shape[0]
-    anchor = sum(entry.bytes for name, entry in entries.items() if name.startswith("network.encoder."))
-    kept = sum(entry.bytes for entry in entries.values() if entry.group != "class memory") - anchor
+    answering = {name for name in learner.state(slim=True).tensors if name.startswith("network.")}
+    floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
+    held = {name for name in entries if name.startswith(("classes.", "samples."))}
+
+    def at(n: int, names: Iterable[str]) -> int:
+        growth = {name: n / len(learner.labels) for name in names if has_row_per_class(name)}
+        growth |= {name: learner.sample_growth(n) for name in names if name.startswith("samples.")}
+        return sum(round(entries[name].bytes * growth.get(name, 1)) for name in names)
+
+    kept = entries.keys() - answering
+    copy = answering if learner.about.copies_network else set()
     return {
-        "as_the_paper_counts": {str(n): n * per_mean for n in classes},
-        "kept_between_increments": {str(n): kept + n * (per_mean + per_count) for n in classes},
-        "all_the_next_increment_needs": {str(n): kept + anchor + n * (per_mean + per_count) for n in classes},
+        "as_the_paper_counts": {str(n): at(n, held & floating) for n in classes},
+        "kept_between_increments": {str(n): at(n, kept) for n in classes},
+        "all_the_next_increment_needs": {str(n): at(n, kept) + at(n, copy) for n in classes},
     }
 
 
@@ -227,13 +242,14 @@ def _spread(values: Sequence[float]) -> Json:
     return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else 0.0, "values": list(values)}
 
 
-def _confusion(learner: PrototypeLearner, test: Samples, classes: Sequence[Any]) -> Json:
+def _confusion(learner: Learner, test: Samples, tasks: Sequence[Sequence[Any]]) -> Json:
     """Rows are the truth, columns the answers, both in the order of learning."""
+    classes = [label for task in tasks for label in task]
     position = {label: i for i, label in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
-    for truth, answer in zip(test.y.tolist(), learner.predict(test.X).tolist(), strict=True):
+    for truth, answer in zip(test.y.tolist(), answers(learner, test, tasks).tolist(), strict=True):
         counts[position[truth], position[answer]] += 1
-    return {"labels": list(classes), "counts": counts.tolist()}
+    return {"labels": classes, "counts": counts.tolist()}
 
 
 def _about(bench: Bench) -> Json:

@@ -8,9 +8,8 @@ from engram.benchmark.metrics import Psi, psi
 from engram.benchmark.offline import Recipe, offline_ideal
 from engram.benchmark.preset import load_preset
 from engram.benchmark.protocol import TaskResult, class_order, run, split_tasks
-from engram.methods.prototypes import PrototypeLearner
 
-ROWS = ("mas", "si", "mas-lof", "si-lof", "finetune")
+ROWS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,8 @@ def demonstrate(
     rows = []
     for method in ROWS:
         results = []
-        learner = PrototypeLearner(load_preset(f"digits-{method}").config, seed=seed, device=device)
+        preset = load_preset(f"digits-{method}")
+        learner = preset.learner(preset.config, seed=seed, device=device)
         for result in run(learner, train, test, tasks):
             results.append(result)
             if progress:

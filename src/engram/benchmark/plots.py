@@ -30,7 +30,7 @@ def plot_demonstration(demonstration: Demonstration, path: str | os.PathLike[str
     for axis, (field, title) in zip(axes, panels, strict=True):
         axis.axhline(demonstration.alpha_ideal, color=GREY, linestyle=":", label="offline, all data at once")
         for row, colour in zip(demonstration.rows, COLOURS, strict=False):
-            plain = row.method == "finetune"
+            plain = row.method == "unconsolidated"
             axis.plot(
                 [r.classes_seen for r in row.results],
                 [getattr(r, field) for r in row.results],
@@ -38,7 +38,7 @@ def plot_demonstration(demonstration: Demonstration, path: str | os.PathLike[str
                 linestyle="--" if plain else "-",
                 marker="o",
                 markersize=4,
-                label=f"{row.method} (no consolidation)" if plain else row.method,
+                label="without consolidation" if plain else row.method,
             )
         axis.set_title(title, fontsize=11)
         axis.set_xlabel("digits learned, one at a time after the first five")

@@ -6,20 +6,21 @@ from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from typing import Any
 
-from engram.methods.prototypes import PrototypeConfig
+from engram.methods import METHODS
+from engram.methods.base import Learner
 
 _FOLDER = files("engram.benchmark") / "presets"
-_FIELDS = {f.name: f for f in fields(PrototypeConfig)}
 
 
 @dataclass(frozen=True)
 class Preset:
-    """One row: a data set, the row's name, and the method's settings."""
+    """One row: a data set, the row's name, the learner and its settings."""
 
     name: str
     dataset: str
     method: str
-    config: PrototypeConfig
+    learner: type[Learner]
+    config: Any
 
 
 def preset_names() -> list[str]:
@@ -32,16 +33,18 @@ def load_preset(name: str, changes: Sequence[str] = ()) -> Preset:
     if name not in preset_names():
         raise ValueError(f"no preset is called {name!r}; there are {', '.join(preset_names())}")
     content = tomllib.loads((_FOLDER / f"{name}.toml").read_text())
-    config = PrototypeConfig(**{key: _value(value) for key, value in content["config"].items()})
-    return Preset(name, content["dataset"], content["method"], replace(config, **_parsed(changes)))
+    learner = METHODS[content.get("learner", "prototypes")]
+    config = learner.config_type(**{key: _value(value) for key, value in content["config"].items()})
+    known = [field.name for field in fields(config)]
+    return Preset(name, content["dataset"], content["method"], learner, replace(config, **_parsed(changes, known)))
 
 
-def _parsed(changes: Sequence[str]) -> dict[str, Any]:
+def _parsed(changes: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     parsed = {}
     for change in changes:
         key, equals, text = (part.strip() for part in change.partition("="))
-        if not equals or key not in _FIELDS:
-            raise ValueError(f"--set {change!r} is not NAME=VALUE with one of {', '.join(_FIELDS)}")
+        if not equals or key not in known:
+            raise ValueError(f"--set {change!r} is not NAME=VALUE with one of {', '.join(known)}")
         try:
             parsed[key] = _value(tomllib.loads(f"value = {text}")["value"])
         except tomllib.TOMLDecodeError:

@@ -16,7 +16,31 @@ from engram.nn.prototypes import Label
 from engram.nn.training import Progress
 
 # The first word of a tensor's name says what it is kept for.
-GROUPS = {"network": "network", "classes": "class memory", "consolidation": "consolidation state"}
+GROUPS = {
+    "network": "network",
+    "classes": "class memory",
+    "samples": "stored samples",
+    "consolidation": "consolidation state",
+}
+
+
+def has_row_per_class(name: str) -> bool:
+    """Whether the tensor of that name has one row for every class: the class memory, and read-outs called `head`."""
+    return name.startswith("classes.") or ".head." in name
+
+
+@dataclass(frozen=True)
+class About:
+    """What to know about a method before comparing it with others."""
+
+    title: str
+    paper: str
+    per_class: str  # what it stores of a class
+    keeps_samples: bool = False
+    given: str = ""  # what it is told or allowed that the protocol gives to nobody else
+    forgets: bool = False  # a lower bound: nothing is done to remember earlier tasks
+    told_the_task: bool = False  # answers among the classes of the sample's own task only
+    copies_network: bool = False  # needs the network as it was, beside the one being trained, while it learns
 
 
 @dataclass(frozen=True)
@@ -47,7 +71,7 @@ class MemoryTable(dict[str, MemoryEntry]):
         return sum(entry.bytes for entry in self.values())
 
     def by_group(self) -> dict[str, int]:
-        """Bytes of *network*, *class memory* and *consolidation state*."""
+        """Bytes of *network*, *class memory*, *stored samples* and *consolidation state*."""
         return {g: sum(e.bytes for e in self.values() if e.group == g) for g in GROUPS.values()}
 
 
@@ -70,8 +94,13 @@ class Learner(ABC):
     """
 
     method: ClassVar[str]
+    about: ClassVar[About]
+    config_type: ClassVar[type[Any]]  # a frozen dataclass with every setting
 
-    def __init__(self, *, seed: int = 0, device: str = "auto") -> None:
+    config: Any
+
+    def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
+        self.config = self.config_type() if config is None else config
         self.seed = seed
         self.device = resolve_device(device)
         self.tasks_learned = 0
@@ -118,10 +147,22 @@ class Learner(ABC):
         self.n_features = features.shape[1]
         self.tasks_learned += 1
 
-    def predict(self, X: ArrayLike | Tensor) -> NDArray[Any]:
-        """The label of each sample."""
-        labels: NDArray[Any] = np.asarray(self.labels)[self.scores(X).argmax(axis=1)]
+    def predict(self, X: ArrayLike | Tensor, among: Sequence[Label] | None = None) -> NDArray[Any]:
+        """The label of each sample; with `among`, the best of those."""
+        scores = self.scores(X)
+        if among is not None:
+            scores[:, ~np.isin(np.asarray(self.labels), np.asarray(among))] = -np.inf
+        labels: NDArray[Any] = np.asarray(self.labels)[scores.argmax(axis=1)]
         return labels
+
+    @classmethod
+    def passes(cls, config: Any, first: bool) -> int:
+        """How often a task's data is gone through, so that the time left can be told."""
+        return int(getattr(config, "base_epochs" if first else "increment_epochs", 1))
+
+    def sample_growth(self, classes: int) -> float:
+        """How many times the stored samples of now there would be with so many classes."""
+        return classes / max(1, len(self.labels))
 
     def memory(self) -> MemoryTable:
         """What is kept, exactly."""

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from engram.methods.base import Learner, State, Task, index_labels
+from engram.methods.base import About, Learner, State, Task, index_labels
 from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import MAS, SI, Rule
@@ -141,10 +141,17 @@ class PrototypeLearner(Learner):
     """
 
     method = "prototypes"
+    about = About(
+        title="Autoencoder with class means",
+        paper="Choi, Lee, Choi: Autoencoder-Based Incremental Class Learning without Retraining on Old Data, 2019",
+        per_class="one mean code",
+        copies_network=True,
+    )
+    config_type = PrototypeConfig
+    config: PrototypeConfig
 
     def __init__(self, config: PrototypeConfig | None = None, *, seed: int = 0, device: str = "auto") -> None:
-        super().__init__(seed=seed, device=device)
-        self.config = config or PrototypeConfig()
+        super().__init__(config, seed=seed, device=device)
         self.feature_scale = 1.0
         self.encoder: nn.Sequential | None = None
         self.prototypes = PrototypeMemory(self.config.layers[-1], self.device)
@@ -161,6 +168,12 @@ class PrototypeLearner(Learner):
     def importance(self) -> dict[str, Tensor]:
         """Ω of the encoder, by parameter name; empty without consolidation."""
         return unpack_all(_below("consolidation.importance.", self.rest))
+
+    @classmethod
+    def passes(cls, config: PrototypeConfig, first: bool) -> int:
+        """How often a task's data is gone through."""
+        extra = config.center_epochs if first and config.outlier_exclusion else 0
+        return super().passes(config, first) + extra
 
     def _learn(self, task: Task) -> None:
         if self.encoder is None:

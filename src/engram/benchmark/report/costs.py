@@ -59,7 +59,7 @@ def memory(group: Group) -> Picture:
         axis.yaxis.set_major_formatter(lambda amount, _: size(amount))
         axis.set_xlabel("classes")
         axis.set_ylabel("kept")
-        for place, (_, text, colour) in zip(_apart(sorted(ends), limits), sorted(ends), strict=True):
+        for place, (_, text, colour) in zip(apart(sorted(ends), limits), sorted(ends), strict=True):
             axis.text(counts[-1] * 1.12, place, text, color=colour, va="center", fontsize=9)
 
     panels = []
@@ -130,10 +130,10 @@ def _alike(published: dict[str, dict[int, float]]) -> dict[tuple[float, float], 
     return found
 
 
-def _apart(ends: Sequence[tuple[float, str, str]], limits: tuple[float, float]) -> list[float]:
-    """Heights for the labels at the lines' ends, moved up where two would touch."""
+def apart(ends: Sequence[tuple[float, str, str]], limits: tuple[float, float], least: float = 0.055) -> list[float]:
+    """Heights for the labels at the lines' ends, moved up where two would be nearer than `least` of the axis."""
     low, high = (math.log10(limit) for limit in limits)
-    gap, places = 0.055 * (high - low), list[float]()
+    gap, places = least * (high - low), list[float]()
     for amount, _, _ in ends:
         place = math.log10(max(amount, limits[0]))
         places.append(max(place, places[-1] + gap) if places else place)

@@ -1,0 +1,73 @@
+"""DeepNCM: a network trained so that the nearest class mean of its codes is right; a new class is one more mean.
+
+Guerriero, Caputo, Mensink: "DeepNCM: Deep Nearest Class Mean Classifiers", 2018. The network learns on the base classes
+and is then left as it is, which is what makes adding a class free.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear, one_hot
+
+from engram.methods.base import About
+from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Lesson, require
+from engram.nn import growing, statistics
+from engram.nn.training import Loss
+
+
+@dataclass(frozen=True)
+class DeepNCMConfig(SoftmaxConfig):
+    """Every setting."""
+
+    increment_epochs: int = 0
+    mean_decay: float = 0.9  # of the class means, from one mini-batch to the next
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, 0 <= self.mean_decay < 1, "mean_decay", "at least 0 and below 1")
+        require(self, self.increment_epochs == 0, "increment_epochs", "0: the network is trained once")
+
+
+class DeepNCM(SoftmaxLearner):
+    """The growing softmax whose head is the class means: h·μ - ½‖μ‖² is largest where ‖h - μ‖² is smallest."""
+
+    method = "deepncm"
+    about = About(
+        title="DeepNCM",
+        paper="Guerriero, Caputo, Mensink: DeepNCM: Deep Nearest Class Mean Classifiers, 2018",
+        per_class="one mean code",
+    )
+    config_type = DeepNCMConfig
+    config: DeepNCMConfig
+    only_for_learning = ("classes.",)
+
+    def _parameters(self, network: growing.Network) -> dict[str, Tensor]:
+        """The head is computed, not trained."""
+        return {name: network[name] for name in (growing.BODY, growing.BODY_BIAS)}
+
+    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+        config = self.config
+        means = torch.zeros_like(network[growing.HEAD])
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            codes = growing.hidden(network, x, config.dropout)
+            with torch.no_grad():
+                members = one_hot(y, len(means)).T.float()
+                counts = members.sum(dim=1, keepdim=True)
+                means.add_((1 - config.mean_decay) * (counts > 0) * (members @ codes / counts.clamp(min=1) - means))
+            return cross_entropy(linear(codes, means, _bias(means)), y)
+
+        return loss
+
+    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+        had, codes = self.tensors, growing.hidden(network, lesson.features)
+        known = had.get(growing.HEAD) if lesson.known else None
+        counts = had.get("classes.counts") if lesson.known else None
+        now = statistics.update(counts, known, codes, lesson.targets, lesson.classes)
+        return {growing.HEAD: now.means, growing.HEAD_BIAS: _bias(now.means), "classes.counts": now.counts}
+
+
+def _bias(means: Tensor) -> Tensor:
+    return -0.5 * means.square().sum(dim=1)

@@ -1,0 +1,261 @@
+"""FearNet: a recent memory of samples (HC), a network that dreams of old ones (mPFC), and a judge between them (BLA).
+
+Kemker, Kanan: "FearNet: Brain-Inspired Model for Incremental Learning", 2018.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    dropout,
+    elu,
+    linear,
+    normalize,
+    relu,
+)
+
+from engram.methods.base import About, has_row_per_class
+from engram.methods.nearest_neighbour import with_samples
+from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+from engram.nn import statistics
+from engram.nn.neighbours import nearest_per_class
+from engram.nn.training import Loss, Schedule, Trainer
+
+Network = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class FearNetConfig:
+    """Every setting; layers, epochs of sleep and of the BLA, and dropout are the paper's for CUB-200."""
+
+    layers: tuple[int, int] = (350, 300)
+    dropout: float = 0.25
+    batch_size: int = 200
+    lambda_input: float = 1.0
+    lambda_hidden: float = 0.1
+    base_epochs: int = 100
+    base_rate: float = 2e-3
+    sleep_every: int = 10  # classes
+    sleep_epochs: int = 60
+    sleep_rate: float = 2e-3
+    decay: float = 0.5  # of the rates, four times in a training
+    bla_width: int = 256
+    bla_epochs: int = 20
+    bla_rate: float = 2e-3
+    shrinkage: float = 0.1  # of the covariances
+    bla_dreams: int = 20  # of every class
+    closeness: float = 1e-3  # ε of the HC
+    sharpness: float = 1.0  # the power of its 1/(ε + distance)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "layers", tuple(self.layers))
+        require(self, len(self.layers) == 2 and min(self.layers) > 0, "layers", "two sizes above 0")
+        for name in ("batch_size", "sleep_every", "bla_width", "bla_dreams", "closeness", "sharpness", "decay"):
+            require(self, getattr(self, name) > 0, name, "a number above 0")
+        for name, value in asdict(self).items():
+            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+                require(self, value >= 0, name, "a number of at least 0")
+        for name in ("dropout", "shrinkage"):
+            require(self, 0 <= getattr(self, name) < 1, name, "at least 0 and below 1")
+
+
+class FearNet(TensorLearner):
+    """New classes go to the HC; every `sleep_every` classes a sleep moves them to the mPFC and empties the HC."""
+
+    method = "fearnet"
+    about = About(
+        title="FearNet",
+        paper="Kemker, Kanan: FearNet: Brain-Inspired Model for Incremental Learning, 2018",
+        per_class="mean and full covariance of the code, one read-out row",
+        keeps_samples=True,
+        given="the samples of up to 10 recent classes, until it sleeps",
+    )
+    config_type = FearNetConfig
+    config: FearNetConfig
+    only_for_learning = ("network.decoder.", "classes.means", "classes.covariances")
+
+    @classmethod
+    def passes(cls, config: FearNetConfig, first: bool) -> int:
+        """How often a task's data is gone through; of the sleeps every class has its share."""
+        return config.base_epochs if first else config.bla_epochs
+
+    def sample_growth(self, classes: int) -> float:
+        """The HC is emptied in every sleep: however many classes there are, it holds those of one day."""
+        return 1.0
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        if not lesson.known:
+            network = self._created(lesson.features.shape[1])
+            network = _with_classes(network, lesson.classes)
+            x = unit(lesson.features)
+            network = self._train_mpfc(network, x, lesson.targets, "base", lesson)
+            nothing = {"samples.features": lesson.features[:0], "samples.targets": lesson.targets[:0]}
+            return network | self._statistics(network, x, lesson.targets, lesson.classes) | nothing
+        tensors = _with_classes(self.tensors, lesson.classes)
+        tensors |= with_samples(tensors, lesson.features, lesson.targets)
+        if len(tensors["samples.targets"].unique()) >= self.config.sleep_every:
+            return self._slept(tensors, lesson)
+        return tensors | self._judge(tensors, lesson)
+
+    # --- mPFC: an autoencoder with a softmax on its code ------------------------------------------------------------
+
+    def _created(self, n_features: int) -> dict[str, Tensor]:
+        wide, code = self.config.layers
+        sizes = {
+            "encoder.0": (n_features, wide),
+            "encoder.1": (wide, code),
+            "decoder.0": (code, wide),
+            "decoder.1": (wide, n_features),
+            "bla.0": (code, self.config.bla_width),
+            "bla.1": (self.config.bla_width, 1),
+        }
+        generator = self.task_generator("cpu")
+        network = {}
+        for name, (before, after) in sizes.items():
+            bound = before**-0.5
+            weight = torch.empty(after, before).uniform_(-bound, bound, generator=generator)
+            network[f"network.{name}.weight"] = weight.to(self.device)
+            network[f"network.{name}.bias"] = torch.zeros(after, device=self.device)
+        return network | {
+            "network.head.weight": torch.zeros(0, code, device=self.device),
+            "network.head.bias": torch.zeros(0, device=self.device),
+        }
+
+    def _train_mpfc(
+        self, network: Network, x: Tensor, targets: Tensor, phase: str, lesson: Lesson
+    ) -> dict[str, Tensor]:
+        """Cross-entropy + Σ_j λ_j ‖h_enc,j - h_dec,j‖², j the input and the first hidden layer."""
+        config = self.config
+        trained = {n: t.clone() for n, t in network.items() if n.startswith("network.") and ".bla." not in n}
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            first = elu(_layer(trained, "encoder.0", dropout(x, config.dropout)))
+            code = elu(_layer(trained, "encoder.1", first))
+            mirrored = elu(_layer(trained, "decoder.0", code))
+            answers = _layer(trained, "head", dropout(code, config.dropout))
+            return (
+                cross_entropy(answers, y)
+                + config.lambda_input * (_layer(trained, "decoder.1", mirrored) - x).square().mean()
+                + config.lambda_hidden * (mirrored - first).square().mean()
+            )
+
+        self._fit(phase, trained, loss, x, targets, lesson)
+        return {**network, **trained}
+
+    def _statistics(self, network: Network, x: Tensor, targets: Tensor, classes: int) -> dict[str, Tensor]:
+        """Mean and covariance of every class's codes, and how many samples they stand for."""
+        codes = encode(network, x)
+        now = statistics.update(None, None, codes, targets, classes)
+        covariances = torch.stack(
+            [own.T @ own / max(1, len(own) - 1) for own in _by_class(now.centred, targets, classes)]
+        )
+        return {"classes.means": now.means, "classes.counts": now.counts, "classes.covariances": covariances}
+
+    def _dreamt(self, tensors: Network, counts: Tensor) -> tuple[Tensor, Tensor]:
+        """Codes drawn from every class's Gaussian, so many of each, and whose they are."""
+        return draw(
+            tensors["classes.means"], statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage), counts
+        )
+
+    def _slept(self, tensors: dict[str, Tensor], lesson: Lesson) -> dict[str, Tensor]:
+        """Train the mPFC on the HC's samples and on what it dreams of the classes before, then empty the HC."""
+        codes, dreamt = self._dreamt(tensors, tensors["classes.counts"])
+        x = torch.cat([unit(tensors["samples.features"]), decode(tensors, codes)])
+        targets = torch.cat([tensors["samples.targets"], dreamt])
+        network = self._train_mpfc(tensors, x, targets, "sleep", lesson)
+        emptied = {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
+        return network | self._statistics(network, x, targets, lesson.classes) | emptied
+
+    # --- BLA: is this code one of the HC's? --------------------------------------------------------------------------
+
+    def _judge(self, tensors: Network, lesson: Lesson) -> dict[str, Tensor]:
+        """Train a new BLA to tell the codes of the HC's samples from codes the mPFC dreams."""
+        config = self.config
+        recent = encode(tensors, unit(tensors["samples.features"]))
+        dreamt, _ = self._dreamt(tensors, (tensors["classes.counts"] > 0) * config.bla_dreams)
+        codes = torch.cat([recent, dreamt])
+        is_recent = torch.cat([torch.ones(len(recent)), torch.zeros(len(dreamt))]).long().to(self.device)
+        weight = torch.tensor(len(dreamt) / len(recent), device=self.device)
+        created = self._created(lesson.features.shape[1])
+        trained = {name: tensor for name, tensor in created.items() if ".bla." in name}
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            return binary_cross_entropy_with_logits(amygdala(trained, x, config.dropout), y.float(), pos_weight=weight)
+
+        self._fit("bla", trained, loss, codes, is_recent, lesson)
+        return trained
+
+    def _fit(self, phase: str, trained: dict[str, Tensor], loss: Loss, x: Tensor, y: Tensor, lesson: Lesson) -> None:
+        config = self.config
+        epochs, rate = getattr(config, f"{phase}_epochs"), getattr(config, f"{phase}_rate")
+        schedule = Schedule(epochs, rate, config.decay, max(1, math.ceil(epochs / 4)))
+        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        trainer.run(phase, loss, x, y, schedule, False)
+        trained |= {name: theta.detach() for name, theta in trained.items()}
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def _scores(self, features: Tensor) -> Tensor:
+        """The HC's answer weighed with A, the BLA's opinion, against the mPFC's weighed with 1 - A.
+
+        The class with the largest product is the one the paper's rule picks: the HC's best if A/(1 - A) · max P_HC is
+        above max P_mPFC, else the mPFC's.
+        """
+        tensors, x = self.tensors, unit(features)
+        code = encode(tensors, x)
+        unknown = tensors["classes.counts"] == 0
+        slow = _layer(tensors, "head", code).masked_fill(unknown, -torch.inf).softmax(dim=1)
+        if not len(tensors["samples.targets"]):
+            return slow
+        a = amygdala(tensors, code).sigmoid()[:, None]
+        near = nearest_per_class(x, unit(tensors["samples.features"]), tensors["samples.targets"], len(self.labels))
+        recent = (self.config.closeness + near).pow(-self.config.sharpness)
+        return torch.maximum(a * recent / recent.sum(dim=1, keepdim=True), (1 - a) * slow)
+
+
+def unit(features: Tensor) -> Tensor:
+    """Directions, of a length that makes the mean square of a feature 1."""
+    return normalize(features, dim=1) * math.sqrt(features.shape[1])
+
+
+def encode(network: Network, x: Tensor) -> Tensor:
+    """The code."""
+    return elu(_layer(network, "encoder.1", elu(_layer(network, "encoder.0", x))))
+
+
+def decode(network: Network, codes: Tensor) -> Tensor:
+    """The features a code stands for."""
+    return _layer(network, "decoder.1", elu(_layer(network, "decoder.0", codes)))
+
+
+def amygdala(network: Network, codes: Tensor, dropped: float = 0.0) -> Tensor:
+    """The log-odds that a code belongs to the HC."""
+    active = relu(_layer(network, "bla.0", codes))
+    return _layer(network, "bla.1", dropout(active, dropped) if dropped else active).squeeze(1)
+
+
+def draw(means: Tensor, covariances: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """So many codes of every class from its Gaussian, and whose they are."""
+    factors = torch.linalg.cholesky(covariances.double()).float()
+    noise = torch.randn(int(counts.sum()), means.shape[1], device=means.device).split(counts.tolist())
+    codes = [mean + z @ factor.T for mean, factor, z in zip(means, factors, noise, strict=True)]
+    return torch.cat(codes), torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+
+
+def _layer(network: Network, name: str, x: Tensor) -> Tensor:
+    return linear(x, network[f"network.{name}.weight"], network[f"network.{name}.bias"])
+
+
+def _with_classes(tensors: Network, classes: int) -> dict[str, Tensor]:
+    """Zero rows for new classes; a class whose count is zero is not in the mPFC yet."""
+    return {n: with_rows(t, classes) if has_row_per_class(n) else t for n, t in tensors.items()}
+
+
+def _by_class(rows: Tensor, targets: Tensor, classes: int) -> tuple[Tensor, ...]:
+    order = targets.argsort(stable=True)
+    return torch.split(rows[order], torch.bincount(targets, minlength=classes).tolist())

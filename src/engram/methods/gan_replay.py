@@ -1,0 +1,122 @@
+"""Pseudo-rehearsal: a conditional GAN dreams up features of old classes, and the classifier learns from them too.
+
+After Wu et al.: "Incremental Classifier Learning with Generative Adversarial Networks" (ICwGAN), 2018: a Wasserstein
+GAN with a gradient penalty that is told the class. Here it makes features, not pictures.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu, linear
+
+from engram.methods.base import About
+from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Lesson, require
+from engram.nn import growing
+from engram.nn.training import Schedule, Trainer
+
+Network = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class GANReplayConfig(SoftmaxConfig):
+    """Every setting."""
+
+    replayed: int = 2000  # pseudo-samples of old classes for every task, as many as iCaRL has exemplars
+    noise: int = 64
+    gan_width: int = 512
+    gan_base_epochs: int = 60
+    gan_increment_epochs: int = 20
+    gan_rate: float = 2e-4
+    lambda_penalty: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("replayed", "noise", "gan_width"):
+            require(self, getattr(self, name) > 0, name, "a number above 0")
+
+
+class GANReplay(SoftmaxLearner):
+    """Kept beside the classifier: generator and critic, each with one embedding per class."""
+
+    method = "gan-replay"
+    about = About(
+        title="GAN replay",
+        paper="Wu et al.: Incremental Classifier Learning with Generative Adversarial Networks, 2018",
+        per_class="two embeddings, one read-out row (and one conditional GAN for all)",
+        copies_network=True,
+    )
+    config_type = GANReplayConfig
+    config: GANReplayConfig
+    only_for_learning = ("consolidation.", "classes.")
+
+    def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """The new data, and the old generator's idea of the old classes."""
+        if not lesson.known:
+            return lesson.features, lesson.targets
+        generator = self.task_generator(self.device)
+        targets = torch.arange(self.config.replayed, device=self.device) % lesson.known
+        z = torch.randn(len(targets), self.config.noise, generator=generator, device=self.device)
+        with torch.no_grad():
+            dreamt = generate(self.tensors, z, targets) / self.tensors[growing.SCALE] + self.tensors[growing.MEAN]
+        return torch.cat([lesson.features, dreamt]), torch.cat([lesson.targets, targets])
+
+    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+        """Train the GAN on what the classifier was trained on: both players' losses at once, each on its own part."""
+        config = self.config
+        features, targets = self._training_data(lesson)
+        gan = self._grown_gan(lesson)
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            frozen = {name: tensor.detach() for name, tensor in gan.items()}
+            fake = generate(gan, torch.randn(len(x), config.noise, device=x.device), y)
+            made = fake.detach()
+            mixed = (made + torch.rand(len(x), 1, device=x.device) * (x - made)).requires_grad_(True)
+            (slope,) = torch.autograd.grad(criticise(gan, mixed, y).sum(), mixed, create_graph=True)
+            penalty = (slope.square().sum(dim=1).add(1e-12).sqrt() - 1).square().mean()
+            critic = criticise(gan, made, y).mean() - criticise(gan, x, y).mean() + config.lambda_penalty * penalty
+            return critic - criticise(frozen, fake, y).mean()
+
+        phase, epochs = ("increment", config.gan_increment_epochs) if lesson.known else ("base", config.gan_base_epochs)
+        trainer = Trainer(gan, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        data = growing.standardised(network, features)
+        trainer.run(f"{phase} GAN", loss, data, targets, Schedule(epochs, config.gan_rate), False)
+        return {name: theta.detach() for name, theta in gan.items()}
+
+    def _grown_gan(self, lesson: Lesson) -> Network:
+        """A copy of the GAN, free to be trained, with embeddings for the new classes."""
+        config, d = self.config, lesson.features.shape[1]
+        shapes = {
+            "consolidation.generator.0": (config.gan_width, config.noise),
+            "consolidation.generator.1": (d, config.gan_width),
+            "consolidation.critic.0": (config.gan_width, d),
+            "consolidation.critic.1": (1, config.gan_width),
+        }
+        generator = self.task_generator("cpu")
+        gan: Network = {}
+        for name, (after, before) in shapes.items():
+            bound = before**-0.5
+            gan[f"{name}.weight"] = torch.empty(after, before).uniform_(-bound, bound, generator=generator)
+            gan[f"{name}.bias"] = torch.zeros(after)
+        for name in ("classes.generator", "classes.critic"):
+            gan[name] = torch.randn(lesson.classes, config.gan_width, generator=generator) * 0.1
+        gan = {name: tensor.to(self.device) for name, tensor in gan.items()}
+        if lesson.known:
+            for name, tensor in gan.items():
+                tensor[: len(self.tensors[name])] = self.tensors[name]
+        return gan
+
+
+def generate(gan: growing.Network, z: Tensor, targets: Tensor) -> Tensor:
+    """Standardised features of the classes asked for."""
+    shown = linear(z, gan["consolidation.generator.0.weight"], gan["consolidation.generator.0.bias"])
+    active = leaky_relu(shown + gan["classes.generator"][targets], 0.2)
+    return linear(active, gan["consolidation.generator.1.weight"], gan["consolidation.generator.1.bias"])
+
+
+def criticise(gan: growing.Network, x: Tensor, targets: Tensor) -> Tensor:
+    """How real it looks, as a sample of its class: a judgement of x, and how its activity fits the class."""
+    active = leaky_relu(linear(x, gan["consolidation.critic.0.weight"], gan["consolidation.critic.0.bias"]), 0.2)
+    plain = linear(active, gan["consolidation.critic.1.weight"], gan["consolidation.critic.1.bias"]).squeeze(1)
+    return plain + (active * gan["classes.critic"][targets]).sum(dim=1)

@@ -1,0 +1,112 @@
+"""GEM: a step may not make the loss on any earlier task's stored samples worse.
+
+Lopez-Paz, Ranzato: "Gradient Episodic Memory for Continual Learning", 2017. With g the gradient of the new data and G
+the gradients of the memories, one row per task, the step is g + Gᵀv, v ≥ 0 the answer of their dual program (Eq. 11).
+g + Gᵀv is the gradient of L_new + Σ v_t L_t, and the program needs G only in products: so nothing of G is ever stored.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from engram.methods.base import About
+from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Lesson, require
+from engram.nn import growing
+from engram.nn.training import Loss
+
+ITERATIONS = 300  # of the dual program: a fixed number, so that a GPU never waits for the answer
+
+
+@dataclass(frozen=True)
+class GEMConfig(SoftmaxConfig):
+    """Every setting; as many stored samples as iCaRL has."""
+
+    memories: int = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, self.memories > 0, "memories", "a number above 0")
+
+
+class GEM(SoftmaxLearner):
+    """Kept in `samples.…`: the last samples of every class, and the task each was learned in."""
+
+    method = "gem"
+    about = About(
+        title="GEM",
+        paper="Lopez-Paz, Ranzato: Gradient Episodic Memory for Continual Learning, 2017",
+        per_class="stored samples, 2,000 in all, and one read-out row",
+        keeps_samples=True,
+        given="2,000 old samples",
+    )
+    config_type = GEMConfig
+    config: GEMConfig
+    only_for_learning = ("samples.",)
+
+    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+        if not lesson.known:
+            return super()._loss(network, lesson)
+        stored, targets = self.tensors["samples.features"], self.tensors["samples.targets"]
+        tasks = self.tensors["samples.tasks"].unique(return_inverse=True)[1]
+        shares = one_hot(tasks).T.float()
+        shares /= shares.sum(dim=1, keepdim=True)  # a row per task: the mean over its memory
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            new = cross_entropy(growing.logits(network, x), y)
+            with torch.no_grad():
+                products = gradient_products(
+                    network,
+                    torch.cat([stored, x]),
+                    torch.cat([targets, y]),
+                    torch.block_diag(shares, torch.full((1, len(x)), 1 / len(x), device=x.device)),
+                )
+                v = dual(products[:-1, :-1], products[:-1, -1])
+            old = cross_entropy(growing.logits(network, stored), targets, reduction="none")
+            return new + v @ (shares @ old)
+
+        return loss
+
+    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+        """The memory of before and this task's data, so many of each class, the latest of them."""
+        had = self.tensors
+        features, targets = lesson.features, lesson.targets
+        tasks = torch.full_like(targets, self.tasks_learned)
+        if lesson.known:
+            features = torch.cat([had["samples.features"], features])
+            targets, tasks = torch.cat([had["samples.targets"], targets]), torch.cat([had["samples.tasks"], tasks])
+        most = max(1, self.config.memories // lesson.classes)
+        last = [torch.nonzero(targets == row).flatten()[-most:] for row in range(lesson.classes)]
+        kept = torch.cat(last)
+        return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
+
+
+def gradient_products(network: growing.Network, features: Tensor, targets: Tensor, shares: Tensor) -> Tensor:
+    """The scalar products of the gradients of several mean losses; a row of `shares` weighs the samples of one.
+
+    A sample's gradient of a linear layer is δ aᵀ, of its bias δ. So two samples' product is (δ·δ')(a·a' + 1).
+    """
+    inputs, active = growing.standardised(network, features), growing.hidden(network, features)
+    p = growing.logits(network, features).softmax(dim=1)
+    of_logits = p - one_hot(targets, p.shape[1])
+    of_hidden = (of_logits @ network[growing.HEAD]) * (active > 0)
+    pairs = (of_logits @ of_logits.T) * (active @ active.T + 1) + (of_hidden @ of_hidden.T) * (inputs @ inputs.T + 1)
+    return shares @ pairs @ shares.T
+
+
+def dual(products: Tensor, with_new: Tensor) -> Tensor:
+    """Eq. 11: min_v ½ vᵀGGᵀv + (Gg)ᵀv, v ≥ 0, by accelerated projected gradient; gradients have length 1."""
+    lengths = products.diagonal().clamp(min=1e-24).sqrt()
+    products = (products / lengths[:, None] / lengths[None, :]).double()
+    with_new = (with_new / lengths).double()
+    step = 1 / torch.linalg.matrix_norm(products)  # at least the largest eigenvalue
+    v = ahead = torch.zeros_like(with_new)
+    momentum = 1.0
+    for _ in range(ITERATIONS):
+        following = (ahead - step * (products @ ahead + with_new)).clamp(min=0)
+        faster = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
+        ahead = following + (momentum - 1) / faster * (following - v)
+        v, momentum = following, faster
+    return (v / lengths).float()

@@ -1,0 +1,124 @@
+"""GeppNet: a self-organising map and a linear read-out; the map only moves where the read-out is unsure or wrong.
+
+Gepperth, Karaoguz: "A Bio-Inspired Incremental Learning Architecture for Applied Perceptual Problems", 2016. All
+earlier data is kept and replayed with every task. Rates, radii, threshold and sharpness are ours.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, linear, normalize
+
+from engram.methods.base import About
+from engram.methods.nearest_neighbour import with_samples
+from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+from engram.nn.som import adapted, grid_distances, squared_distances
+from engram.nn.training import Schedule, Trainer
+
+
+@dataclass(frozen=True)
+class GeppNetConfig:
+    """Every setting; the map's size is that of the published comparison."""
+
+    side: int = 23
+    sharpness: float = 10.0
+    unsure: float = 0.5  # the map learns from samples whose two best answers differ by less, and from wrong ones
+    map_epochs: int = 20
+    map_rate: float = 0.3
+    radius: float = 4.0  # at first; it shrinks to `last_radius`, which is that of the increments
+    last_radius: float = 0.5
+    batch_size: int = 256
+    base_epochs: int = 30
+    base_rate: float = 1e-2
+    increment_map_epochs: int = 1
+    increment_epochs: int = 3
+    increment_rate: float = 1e-2
+
+    def __post_init__(self) -> None:
+        for name in ("side", "sharpness", "radius", "last_radius", "batch_size"):
+            require(self, getattr(self, name) > 0, name, "a number above 0")
+        for name, value in asdict(self).items():
+            if name.endswith(("_epochs", "_rate")):
+                require(self, value >= 0, name, "a number of at least 0")
+        require(self, self.map_rate <= 1, "map_rate", "at most 1")
+
+
+class GeppNet(TensorLearner):
+    """The read-out sees how near a sample is to every prototype, relative to the nearest."""
+
+    method = "geppnet"
+    about = About(
+        title="GeppNet",
+        paper="Gepperth, Karaoguz: A Bio-Inspired Incremental Learning Architecture, 2016",
+        per_class="every training feature vector, one read-out row",
+        keeps_samples=True,
+        given="all old samples, replayed with every task",
+    )
+    config_type = GeppNetConfig
+    config: GeppNetConfig
+    only_for_learning = ("samples.",)
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        config, had = self.config, self.tensors
+        kept = with_samples(had, lesson.features, lesson.targets)
+        x, y = normalize(kept["samples.features"], dim=1), kept["samples.targets"]
+        if lesson.known:
+            network = {name: tensor for name, tensor in had.items() if name.startswith("network.")}
+            network |= {n: with_rows(network[n], lesson.classes) for n in ("network.head.weight", "network.head.bias")}
+            epochs = config.increment_map_epochs
+        else:
+            noise = torch.randn(config.side**2, x.shape[1], generator=self.task_generator("cpu")).to(self.device)
+            spread = x.std(dim=0, correction=0)
+            network = {
+                "network.map": x.mean(dim=0) + spread * noise,
+                "network.head.weight": torch.zeros(lesson.classes, config.side**2, device=self.device),
+                "network.head.bias": torch.zeros(lesson.classes, device=self.device),
+            }
+            epochs = config.map_epochs
+        generator, grid = self.task_generator(self.device), grid_distances(config.side, self.device)
+        for epoch in range(epochs):
+            through = (epoch + 1) / epochs if not lesson.known else 1.0
+            radius = config.radius * (config.last_radius / config.radius) ** through
+            for batch in torch.randperm(len(x), generator=generator, device=self.device).split(config.batch_size):
+                weights = self._novelty(network, x[batch], y[batch]) if lesson.known else torch.ones_like(y[batch])
+                network["network.map"] = adapted(
+                    network["network.map"], x[batch], weights.float(), grid, radius, config.map_rate
+                )
+        if not lesson.known:
+            nearest = squared_distances(network["network.map"], x).amin(dim=1).mean()
+            network["network.scale"] = nearest.clamp(min=1e-6).reshape(1)
+        return network | self._read_out(network, x, y, lesson) | kept
+
+    def _novelty(self, network: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+        """1 where the read-out is wrong or unsure: there the map has something to learn."""
+        p = self._answers(network, x).softmax(dim=1)
+        best, second = p.topk(2, dim=1).values.unbind(dim=1) if p.shape[1] > 1 else (p[:, 0], 1 - p[:, 0])
+        return (best - second < self.config.unsure) | (p.argmax(dim=1) != y)
+
+    def _read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, lesson: Lesson) -> dict[str, Tensor]:
+        config = self.config
+        trained = {name: network[name].clone() for name in ("network.head.weight", "network.head.bias")}
+
+        def loss(a: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            return cross_entropy(linear(a, trained["network.head.weight"], trained["network.head.bias"]), y)
+
+        phase, epochs, rate = "base", config.base_epochs, config.base_rate
+        if lesson.known:
+            phase, epochs, rate = "increment", config.increment_epochs, config.increment_rate
+        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        schedule = Schedule(epochs, rate, 0.5, max(1, math.ceil(epochs / 4)))
+        trainer.run(phase, loss, self._activity(network, x), y, schedule, False)
+        return {name: theta.detach() for name, theta in trained.items()}
+
+    def _activity(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
+        """How near a sample is to every prototype, all together 1, scaled so that most of it is not near zero."""
+        scaled = squared_distances(network["network.map"], x) / network["network.scale"]
+        return (-self.config.sharpness * scaled).softmax(dim=1) * math.sqrt(self.config.side)
+
+    def _answers(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
+        return linear(self._activity(network, x), network["network.head.weight"], network["network.head.bias"])
+
+    def _scores(self, features: Tensor) -> Tensor:
+        return self._answers(self.tensors, normalize(features, dim=1))

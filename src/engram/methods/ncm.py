@@ -1,0 +1,37 @@
+"""Nearest class mean on the features as they are: the mean of every class, the nearest by cosine."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from engram.methods.base import About
+from engram.methods.tensors import Lesson, TensorLearner
+from engram.nn import statistics
+
+
+@dataclass(frozen=True)
+class NCMConfig:
+    """There is nothing to set."""
+
+
+class NCM(TensorLearner):
+    """Class means of raw features."""
+
+    method = "ncm"
+    about = About(
+        title="Nearest class mean",
+        paper="Mensink, Verbeek, Perronnin, Csurka: Distance-Based Image Classification, 2013",
+        per_class="one mean feature vector",
+    )
+    config_type = NCMConfig
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        had = self.tensors
+        now = statistics.update(
+            had.get("classes.counts"), had.get("classes.means"), lesson.features, lesson.targets, lesson.classes
+        )
+        return {"classes.means": now.means, "classes.counts": now.counts}
+
+    def _scores(self, features: Tensor) -> Tensor:
+        return normalize(features, dim=1) @ normalize(self.tensors["classes.means"], dim=1).T

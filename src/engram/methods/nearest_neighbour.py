@@ -1,0 +1,42 @@
+"""1-NN: every training feature is kept, the class of the nearest one is the answer."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engram.methods.base import About
+from engram.methods.tensors import Lesson, TensorLearner
+from engram.nn.neighbours import nearest_per_class
+
+
+@dataclass(frozen=True)
+class NearestNeighbourConfig:
+    """There is nothing to set."""
+
+
+class NearestNeighbour(TensorLearner):
+    """Euclidean nearest neighbour over all stored samples."""
+
+    method = "1nn"
+    about = About(
+        title="1-NN",
+        paper="Cover, Hart: Nearest Neighbor Pattern Classification, 1967",
+        per_class="every training feature vector",
+        keeps_samples=True,
+        given="all old samples",
+    )
+    config_type = NearestNeighbourConfig
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        return with_samples(self.tensors, lesson.features, lesson.targets)
+
+    def _scores(self, features: Tensor) -> Tensor:
+        stored, targets = self.tensors["samples.features"], self.tensors["samples.targets"]
+        return -nearest_per_class(features, stored, targets, len(self.labels))
+
+
+def with_samples(tensors: dict[str, Tensor], features: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """The stored samples and these, under their names in the state."""
+    added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
+    return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}

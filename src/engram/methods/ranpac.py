@@ -1,0 +1,92 @@
+"""RanPAC: a frozen random projection with a ReLU, then ridge regression from its second moments.
+
+McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: "RanPAC: Random Projections and Pre-trained Models for Continual
+Learning", 2023. The ridge is searched for on the base session alone: on a session of one class a search means nothing.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engram.methods.base import About
+from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+
+# Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
+RIDGES = [10.0**power for power in range(-4, 3)]
+
+
+@dataclass(frozen=True)
+class RanPACConfig:
+    """Every setting."""
+
+    width: int = 5000
+    held_out: float = 0.2
+
+    def __post_init__(self) -> None:
+        require(self, self.width > 0, "width", "a number above 0")
+        require(self, 0 < self.held_out < 1, "held_out", "above 0 and below 1")
+
+
+class RanPAC(TensorLearner):
+    """W = (G + λI)⁻¹ Q, with G = Σ h hᵀ over all samples, Q a column Σ h for every class, h = ReLU(projection of x)."""
+
+    method = "ranpac"
+    about = About(
+        title="RanPAC",
+        paper="McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: RanPAC, 2023",
+        per_class="one sum of projected features, one read-out row (and one Gram matrix for all)",
+    )
+    config_type = RanPACConfig
+    config: RanPACConfig
+    only_for_learning = ("classes.", "consolidation.")
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        had, width = self.tensors, self.config.width
+        if had:
+            projection, ridge = had["network.projection"], had["consolidation.ridge"]
+            gram, sums = had["consolidation.gram"].clone(), with_rows(had["classes.sums"], lesson.classes)
+        else:
+            projection = torch.randn(lesson.features.shape[1], width, generator=self.task_generator("cpu"))
+            projection = projection.to(self.device)
+            ridge = self._ridge(lesson, projection)
+            gram = torch.zeros(width, width, device=self.device)
+            sums = torch.zeros(lesson.classes, width, device=self.device)
+        for x, y in zip(lesson.features.split(4096), lesson.targets.split(4096), strict=True):
+            h = torch.relu(x @ projection)
+            gram.addmm_(h.T, h)
+            sums.index_add_(0, y, h)
+        return {
+            "network.projection": projection,
+            "network.head.weight": solve(gram, sums, ridge),
+            "classes.sums": sums,
+            "consolidation.gram": gram,
+            "consolidation.ridge": ridge,
+        }
+
+    def _ridge(self, lesson: Lesson, projection: Tensor) -> Tensor:
+        """The ridge with the smallest squared error on samples held out of the base session."""
+        order = torch.randperm(len(lesson.features), generator=self.task_generator("cpu")).to(self.device)
+        held, rest = order.tensor_split([max(1, int(len(order) * self.config.held_out))])
+        rest = rest if len(rest) else held  # of a single sample nothing can be held out
+        h = torch.relu(lesson.features[rest] @ projection)
+        sums = torch.zeros(lesson.classes, self.config.width, device=self.device)
+        sums.index_add_(0, lesson.targets[rest], h)
+        gram = h.T @ h
+        shown = torch.relu(lesson.features[held] @ projection)
+        wanted = torch.nn.functional.one_hot(lesson.targets[held], lesson.classes).float()
+        errors = {}
+        for share in RIDGES:
+            ridge = share * gram.diagonal().mean().clamp(min=1e-12)
+            errors[float((shown @ solve(gram, sums, ridge).T - wanted).square().mean())] = ridge
+        return errors[min(errors)].reshape(1)
+
+    def _scores(self, features: Tensor) -> Tensor:
+        return torch.relu(features @ self.tensors["network.projection"]) @ self.tensors["network.head.weight"].T
+
+
+def solve(gram: Tensor, sums: Tensor, ridge: Tensor) -> Tensor:
+    """The read-out, one row per class."""
+    regular = gram.double()
+    regular.diagonal().add_(ridge.double())
+    return torch.cholesky_solve(sums.T.double(), torch.linalg.cholesky(regular)).T.float().contiguous()

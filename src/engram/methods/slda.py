@@ -1,0 +1,60 @@
+"""SLDA: streaming linear discriminant analysis, one covariance shared by all classes and one mean per class.
+
+Hayes, Kanan: "Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis", 2020. Their running update
+of one sample at a time and this one, of a task at a time, both give the covariance of all the data at once.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engram.methods.base import About
+from engram.methods.tensors import Lesson, TensorLearner, require
+from engram.nn import statistics
+
+
+@dataclass(frozen=True)
+class SLDAConfig:
+    """Every setting."""
+
+    shrinkage: float = 1e-2
+
+    def __post_init__(self) -> None:
+        require(self, 0 < self.shrinkage <= 1, "shrinkage", "above 0 and at most 1")
+
+
+class SLDA(TensorLearner):
+    """Scores are Λμ·x - ½ μ·Λμ with Λ the inverse of the shrunk shared covariance."""
+
+    method = "slda"
+    about = About(
+        title="SLDA",
+        paper="Hayes, Kanan: Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis, 2020",
+        per_class="one mean feature vector (and one covariance for all)",
+    )
+    config_type = SLDAConfig
+    config: SLDAConfig
+    only_for_learning = ("classes.", "consolidation.")
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        had = self.tensors
+        now = statistics.update(
+            had.get("classes.counts"), had.get("classes.means"), lesson.features, lesson.targets, lesson.classes
+        )
+        scatter = now.scatter
+        if "consolidation.scatter" in had:
+            scatter += had["consolidation.scatter"]
+        covariance = statistics.shrunk(scatter.double() / now.counts.sum(), self.config.shrinkage)
+        means = now.means.double()
+        weights = torch.cholesky_solve(means.T, torch.linalg.cholesky(covariance)).T
+        return {
+            "network.head.weight": weights.float(),
+            "network.head.bias": (-0.5 * (means * weights).sum(dim=1)).float(),
+            "classes.means": now.means,
+            "classes.counts": now.counts,
+            "consolidation.scatter": scatter,
+        }
+
+    def _scores(self, features: Tensor) -> Tensor:
+        return features @ self.tensors["network.head.weight"].T + self.tensors["network.head.bias"]

@@ -1,0 +1,99 @@
+"""What the classifiers with a growing softmax share: one network, one loop, and the places where they differ."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from engram.methods.tensors import Lesson, TensorLearner, require
+from engram.nn import growing
+from engram.nn.training import Loss, Penalty, Schedule, Trainer
+
+
+@dataclass(frozen=True)
+class SoftmaxConfig:
+    """Settings of the network and of its training."""
+
+    width: int = 1024
+    dropout: float = 0.5
+    batch_size: int = 256
+    base_epochs: int = 30
+    base_rate: float = 1e-3
+    base_decay: float = 0.3
+    base_decay_every: int = 10
+    increment_epochs: int = 20
+    increment_rate: float = 1e-4
+
+    def __post_init__(self) -> None:
+        for name in ("width", "batch_size", "base_decay_every"):
+            require(self, getattr(self, name) > 0, name, "a number above 0")
+        for name, value in asdict(self).items():
+            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+                require(self, value >= 0, name, "a number of at least 0")
+        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and below 1")
+
+
+class SoftmaxLearner(TensorLearner):
+    """Train the network on a task. A method overrides what it trains on, towards what, and what it holds still."""
+
+    config_type = SoftmaxConfig
+    config: SoftmaxConfig
+
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        network = self._network(lesson)
+        parameters = self._parameters(network)
+        features, targets = self._training_data(lesson)
+        trainer = Trainer(
+            parameters,
+            self.config.batch_size,
+            self.task_generator(self.device),
+            penalty=self._penalty(parameters) if lesson.known else None,
+            progress=lesson.progress,
+        )
+        loss = self._loss(network, lesson)
+        trainer.run("increment" if lesson.known else "base", loss, features, targets, self._schedule(lesson), False)
+        network = {name: tensor.detach() for name, tensor in network.items()}
+        return network | self._keep(lesson, network)
+
+    def _network(self, lesson: Lesson) -> dict[str, Tensor]:
+        """The network to train: a copy of the one there is, with rows for the new classes."""
+        generator = self.task_generator("cpu")
+        before = self.tensors if lesson.known else growing.create(lesson.features, self.config.width, generator)
+        return growing.grown(before, lesson.classes, generator)
+
+    def _schedule(self, lesson: Lesson) -> Schedule:
+        config = self.config
+        if lesson.known:
+            return Schedule(config.increment_epochs, config.increment_rate)
+        return Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
+
+    def _scores(self, features: Tensor) -> Tensor:
+        return growing.logits(self.tensors, features)
+
+    # --- where methods differ; `self.tensors` is the table of the last task, the old network among it --------------
+
+    def _parameters(self, network: growing.Network) -> dict[str, Tensor]:
+        """What is trained: everything."""
+        return growing.parameters(network)
+
+    def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+        """What a task is trained on: its own data."""
+        return lesson.features, lesson.targets
+
+    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+        """What is minimised: the cross-entropy over all classes known."""
+        dropout = self.config.dropout
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            return cross_entropy(growing.logits(network, x, dropout), y)
+
+        return loss
+
+    def _penalty(self, parameters: Mapping[str, Tensor]) -> Penalty | None:
+        """What an increment holds still: nothing."""
+        return None
+
+    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+        """What is kept beside the network, or in the place of a part of it: nothing."""
+        return {}

@@ -1,0 +1,149 @@
+"""A learner whose whole knowledge is a table of named tensors: what most methods are made on.
+
+A method says how a task changes the table (`_learned`) and how the table scores a sample (`_scores`). Saving, loading,
+forgetting, renaming and counting bytes follow from the names: tensors called `classes.…` and `….head.…` have one row
+per class, tensors called `samples.…` one row per stored sample, and `samples.targets` says whose it is.
+"""
+
+import contextlib
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from engram.methods.base import Learner, State, Task, has_row_per_class, index_labels
+from engram.nn.prototypes import Label
+from engram.nn.training import Progress
+
+CHUNK = 4096  # samples scored at a time
+
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One task, its targets positions among all classes: `known` of them from before, then the new ones."""
+
+    features: Tensor
+    targets: Tensor
+    known: int
+    classes: int
+    progress: Callable[[Progress], None] | None
+
+
+class TensorLearner(Learner):
+    """Learns by making a new table of tensors out of the old one and a task, so a failure leaves the old one."""
+
+    only_for_learning: ClassVar[tuple[str, ...]] = ()  # beginnings of the names that prediction does without
+
+    def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
+        super().__init__(config, seed=seed, device=device)
+        self._labels: list[Label] = []
+        self.tensors: dict[str, Tensor] = {}
+        self.slim = False
+
+    @property
+    def labels(self) -> list[Label]:
+        """The classes known, in the order they were learned."""
+        return list(self._labels)
+
+    @abstractmethod
+    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+        """The table after a task; `self.tensors`, the table before it, is not to be changed."""
+
+    @abstractmethod
+    def _scores(self, features: Tensor) -> Tensor:
+        """(n, classes), the largest is the answer."""
+
+    def _learn(self, task: Task) -> None:
+        if self.slim:
+            raise ValueError("this model was saved slim, without what further learning needs; load the full model file")
+        labels = self._labels + [name for name in task.names if name not in self._labels]
+        positions = torch.tensor([labels.index(name) for name in task.names], device=self.device)
+        lesson = Lesson(task.features, positions[task.targets], len(self._labels), len(labels), task.progress)
+        with self._own_randomness():
+            tensors = self._learned(lesson)
+        self.tensors = {name: tensor.detach() for name, tensor in tensors.items()}
+        self._labels = labels
+
+    @contextlib.contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """Seed torch's global generators for the task at hand, and leave them as they were."""
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(self.task_generator("cpu").initial_seed())
+            yield
+
+    def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
+        """How well each sample fits each class."""
+        features = self._features(X)
+        if not self._labels:
+            raise ValueError("no class is known yet; call learn first")
+        with torch.no_grad():
+            return torch.cat([self._scores(part) for part in features.split(CHUNK)]).float().cpu().numpy()
+
+    def forget(self, label: Label) -> None:
+        """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""
+        row = self._row(label)
+        rest = torch.tensor([i for i in range(len(self._labels)) if i != row], dtype=torch.int64, device=self.device)
+        tensors = {name: t[rest] if has_row_per_class(name) else t for name, t in self.tensors.items()}
+        if "samples.targets" in tensors:
+            others = tensors["samples.targets"] != row
+            tensors |= {name: t[others] for name, t in tensors.items() if name.startswith("samples.")}
+            tensors["samples.targets"] -= (tensors["samples.targets"] > row).long()
+        self.tensors = tensors
+        self._labels = [name for name in self._labels if name != label]
+
+    def rename(self, old: Label, new: Label) -> None:
+        """Give a class another name."""
+        row = self._row(old)
+        index_labels([new], known=self._labels)
+        if new != old and new in self._labels:
+            raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
+        self._labels[row] = new
+
+    def _row(self, label: Label) -> int:
+        if label not in self._labels:
+            raise ValueError(f"unknown class {label!r}; {len(self._labels)} classes are known")
+        return self._labels.index(label)
+
+    def state(self, slim: bool = False) -> State:
+        """The table; slim leaves out what only further learning needs."""
+        slim = slim or self.slim
+        tensors = {n: t for n, t in self.tensors.items() if not (slim and n.startswith(self.only_for_learning))}
+        meta = {
+            "config": asdict(self.config),
+            "seed": self.seed,
+            "tasks_learned": self.tasks_learned,
+            "n_features": self.n_features,
+            "labels": self.labels,
+            "slim": slim,
+        }
+        return State(tensors, meta)
+
+    @classmethod
+    def from_state(cls, state: State, device: str = "auto") -> Self:
+        """The learner a state was taken from, bit for bit."""
+        meta = state.meta
+        learner = cls(cls.config_type(**meta["config"]), seed=meta["seed"], device=device)
+        learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
+        learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
+        learner.tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
+        return learner
+
+
+def with_rows(tensor: Tensor, rows: int) -> Tensor:
+    """A copy with zero rows added where it has fewer."""
+    grown = tensor.new_zeros((rows, *tensor.shape[1:]))
+    grown[: len(tensor)] = tensor
+    return grown
+
+
+def require(config: object, condition: bool, name: str, expected: str) -> None:
+    """Refuse an impossible setting by its name."""
+    if not condition:
+        raise ValueError(f"{name} must be {expected}, not {getattr(config, name)!r}")

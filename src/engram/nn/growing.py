@@ -1,0 +1,70 @@
+"""A classifier whose last layer grows: standardised features, one hidden ReLU layer, one row of the head per class.
+
+A network here is a table of tensors under the names they have in a learner's state, and the functions below read it:
+so it is easy to keep an old one beside a new one, to hold a part of it still, and to save it.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import dropout as drop
+from torch.nn.functional import linear, relu
+
+BODY, BODY_BIAS, HEAD, HEAD_BIAS = (
+    f"network.{name}" for name in ("body.weight", "body.bias", "head.weight", "head.bias")
+)
+MEAN, SCALE = "network.input.mean", "network.input.scale"
+
+Network = Mapping[str, Tensor]
+
+
+def create(features: Tensor, width: int, generator: torch.Generator) -> dict[str, Tensor]:
+    """A network without classes for features like these, whose mean and spread it remembers."""
+    n_features = features.shape[1]
+    spread = features.std(dim=0, correction=0)
+    bound = n_features**-0.5
+    body = torch.empty(width, n_features).uniform_(-bound, bound, generator=generator)
+    return {
+        MEAN: features.mean(dim=0),
+        SCALE: 1 / torch.where(spread > 1e-6, spread, torch.ones_like(spread)),
+        BODY: body.to(features.device),
+        BODY_BIAS: torch.zeros(width, device=features.device),
+        HEAD: torch.zeros(0, width, device=features.device),
+        HEAD_BIAS: torch.zeros(0, device=features.device),
+    }
+
+
+def grown(network: Network, classes: int, generator: torch.Generator) -> dict[str, Tensor]:
+    """A copy, free to be trained, with a head of `classes` rows; new rows start small and random."""
+    width, more = network[HEAD].shape[1], classes - len(network[HEAD])
+    rows = torch.empty(more, width).uniform_(-(width**-0.5), width**-0.5, generator=generator)
+    return {
+        MEAN: network[MEAN],
+        SCALE: network[SCALE],
+        BODY: network[BODY].clone(),
+        BODY_BIAS: network[BODY_BIAS].clone(),
+        HEAD: torch.cat([network[HEAD], rows.to(network[HEAD].device)]),
+        HEAD_BIAS: torch.cat([network[HEAD_BIAS], network[HEAD_BIAS].new_zeros(more)]),
+    }
+
+
+def parameters(network: Network) -> dict[str, Tensor]:
+    """What is trained: all but the mean and spread of the features."""
+    return {name: network[name] for name in (BODY, BODY_BIAS, HEAD, HEAD_BIAS)}
+
+
+def standardised(network: Network, features: Tensor) -> Tensor:
+    """Features as the first layer takes them."""
+    return (features - network[MEAN]) * network[SCALE]
+
+
+def hidden(network: Network, features: Tensor, dropout: float = 0.0) -> Tensor:
+    """The hidden layer's activity; while training, some of it is dropped."""
+    active = relu(linear(standardised(network, features), network[BODY], network[BODY_BIAS]))
+    return drop(active, dropout) if dropout else active
+
+
+def logits(network: Network, features: Tensor, dropout: float = 0.0) -> Tensor:
+    """One number per class."""
+    return linear(hidden(network, features, dropout), network[HEAD], network[HEAD_BIAS])

@@ -1,0 +1,142 @@
+"""Every method passes every check, and is what its papers say in the ways that can be proved in a small example."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from peers import PEERS, make
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsClassifier
+
+from engram.methods import METHODS
+from engram.testing import CHECKS, blobs, check_memory_table_is_exact, check_unseen_labels_are_accepted
+
+
+@pytest.mark.parametrize(("name", "check"), list(itertools.product(PEERS, CHECKS)), ids=str)
+def test_check_learner(name, check):
+    check(lambda: make(name))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", PEERS)
+def test_it_learns_on_a_gpu(name):
+    """The training steps are captured there, which not every operation allows."""
+    check_unseen_labels_are_accepted(lambda: make(name, device="cuda"))
+    check_memory_table_is_exact(lambda: make(name, device="cuda"))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_slim_state_answers_the_same_and_cannot_learn(name):
+    learner = make(name) if name != "prototypes" else METHODS[name](device="cpu")
+    X, y = blobs(["a", "b"])
+    learner.learn(X, y)
+    slim = type(learner).from_state(learner.state(slim=True), "cpu")
+    assert np.array_equal(slim.scores(X), learner.scores(X))
+    with pytest.raises(ValueError, match="saved slim"):
+        slim.learn(*blobs(["c"]))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_says_what_it_is(name):
+    about = METHODS[name].about
+    assert about.title
+    assert "20" in about.paper or "19" in about.paper
+    assert about.per_class
+    assert about.keeps_samples <= bool(about.given)  # who keeps samples is given more than the others
+
+
+# --- statistics only ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["ncm", "slda", "ranpac", "fecam"])
+def test_data_in_pieces_gives_what_the_same_data_at_once_gives(name):
+    """Also where a known class comes again."""
+    X, y = blobs(["a", "b", "c"], seed=5)
+    streamed, at_once = make(name), make(name)
+    at_once.learn(X, y)
+    if name == "ranpac":  # the ridge is the base session's, so let the base session be the same
+        streamed.tensors = {**at_once.tensors, **{n: torch.zeros_like(t) for n, t in at_once.tensors.items() if n in ("classes.sums", "consolidation.gram")}}  # fmt: skip # noqa: E501
+        streamed._labels, streamed.n_features, streamed.tasks_learned = at_once.labels, 8, 1
+    for part in np.array_split(np.argsort(np.arange(len(X)) % 24, kind="stable"), 4):
+        streamed.learn(X[part], y[part])
+    for key, tensor in at_once.tensors.items():
+        torch.testing.assert_close(streamed.tensors[key], tensor, rtol=2e-3, atol=1e-3, msg=key)
+
+
+def test_the_streamed_covariance_is_the_batch_one():
+    """One sample at a time, in any order, against numpy on everything at once."""
+    X, y = blobs(["a", "b", "c"], n=15, seed=5)
+    slda = make("slda", shrinkage=0.01)
+    for i in np.random.default_rng(0).permutation(len(X)):
+        slda.learn(X[i : i + 1], y[i : i + 1])
+    centred = X - np.stack([X[y == label].mean(axis=0) for label in y])
+    np.testing.assert_allclose(slda.tensors["consolidation.scatter"].numpy(), centred.T @ centred, rtol=1e-4, atol=1e-3)
+    covariance = centred.T @ centred / len(X)
+    shrunk = 0.99 * covariance + 0.01 * np.trace(covariance) / 8 * np.eye(8)
+    means = np.stack([X[y == label].mean(axis=0) for label in slda.labels])
+    scores = X @ np.linalg.solve(shrunk, means.T) - 0.5 * (means * np.linalg.solve(shrunk, means.T).T).sum(axis=1)
+    np.testing.assert_allclose(slda.scores(X), scores, rtol=1e-3, atol=1e-2)
+
+
+def test_slda_answers_as_scikit_learns_lda():
+    X, y = blobs(["a", "b", "c", "d"], seed=5)
+    X = X + np.random.default_rng(1).normal(size=X.shape) * 4  # close enough together to be mistaken
+    slda = make("slda", shrinkage=1e-6)
+    slda.learn(X, y)
+    lda = LinearDiscriminantAnalysis(solver="lsqr", priors=[0.25] * 4).fit(X, y)
+    assert (lda.predict(X) != y).any()
+    assert slda.predict(X).tolist() == lda.predict(X).tolist()
+
+
+def test_one_nn_answers_as_scikit_learns():
+    X, y = blobs(["a", "b", "c"], seed=5)
+    X = X + np.random.default_rng(1).normal(size=X.shape) * 4 + 100  # far from the origin: differences are small
+    learner = make("1nn")
+    learner.learn(X[::2], y[::2])
+    learner.learn(X[1::4], y[1::4])
+    shown = np.concatenate([np.arange(0, 72, 2), np.arange(1, 72, 4)])
+    theirs = KNeighborsClassifier(1).fit(X[shown], y[shown])
+    assert (theirs.predict(X) != y).any()
+    assert learner.predict(X).tolist() == theirs.predict(X).tolist()
+    distances, _ = theirs.kneighbors(X)
+    np.testing.assert_allclose(-learner.scores(X).max(axis=1), distances[:, 0], atol=0.05)
+
+
+def test_fecam_is_the_mahalanobis_distance_of_transformed_directions():
+    """Eq. 6 to 9 in plain numpy."""
+    X, y = blobs(["a", "b"], seed=5)
+    fecam = make("fecam", power=0.5, shrink_diagonal=0.7, shrink_rest=0.4)
+    fecam.learn(X, y)
+    Z = np.sign(X) * np.sqrt(np.abs(X))
+    unit = Z / np.linalg.norm(Z, axis=1, keepdims=True)
+    for row, label in enumerate(fecam.labels):
+        S = np.cov(Z[y == label].T)
+        off = ~np.eye(8, dtype=bool)
+        S = S + np.where(off, 0.4 * S[off].mean(), 0.7 * S[~off].mean())
+        N = S / np.sqrt(np.outer(np.diag(S), np.diag(S)))
+        mean = Z[y == label].mean(axis=0)
+        gap = unit - mean / np.linalg.norm(mean)
+        expected = -np.einsum("ni,ij,nj->n", gap, np.linalg.inv(N), gap)
+        np.testing.assert_allclose(fecam.scores(X)[:, row], expected, rtol=1e-3, atol=1e-3)
+
+
+def test_ranpac_is_ridge_regression_on_random_features():
+    X, y = blobs(["a", "b", "c"], seed=5)
+    ranpac = make("ranpac")
+    ranpac.learn(X[y != "c"], y[y != "c"])
+    ranpac.learn(X[y == "c"], y[y == "c"])
+    H = np.maximum(X.astype(np.float32) @ ranpac.tensors["network.projection"].numpy(), 0)
+    wanted = (y[:, None] == np.asarray(ranpac.labels)).astype(float)
+    theirs = Ridge(alpha=float(ranpac.tensors["consolidation.ridge"]), fit_intercept=False).fit(H, wanted)
+    np.testing.assert_allclose(ranpac.scores(X), theirs.predict(H), atol=1e-3)
+
+
+def test_ranpac_keeps_the_ridge_of_the_base_session():
+    ranpac = make("ranpac")
+    ranpac.learn(*blobs(["a", "b"]))
+    ridge = ranpac.tensors["consolidation.ridge"].clone()
+    assert ridge > 0
+    ranpac.learn(*blobs(["c"]))
+    assert torch.equal(ranpac.tensors["consolidation.ridge"], ridge)
