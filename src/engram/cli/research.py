@@ -1,83 +1,24 @@
-"""The `engram` command: thin, calls the rest."""
+"""The commands for data sets and experiments: demo, features, cache, bench, report."""
 
-import contextlib
+from __future__ import annotations
+
 import json
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-import engram
-from engram.nn.training import Progress
+from engram.cli.app import app, console
+from engram.cli.app import progress as _progress
 
-app = typer.Typer(
-    help="Teach an image classifier new classes one at a time; keep one mean vector per class and no old pictures.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+if TYPE_CHECKING:
+    from engram.nn.training import Progress
+
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
-# People look at stderr; stdout is for what the next program reads.
-console = Console(stderr=True)
-
-
-def main() -> None:
-    """Run the command; an expected error is one line that says what to do, and exit code 2."""
-    try:
-        app()
-    except (ValueError, engram.ModelFileError, OSError) as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
-
-
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
-        task = bars.add_task(what, total=None, rate="")
-
-        def update(done: int, total: int) -> None:
-            speed = bars.tasks[task].speed
-            bars.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
-
-        yield update
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(engram.__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    pass
 
 
 @app.command()
@@ -239,6 +180,8 @@ def bench(
     ] = 0.0,
 ) -> None:
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
+    import torch
+
     from engram.benchmark.bench import Bench, run_bench
     from engram.benchmark.inputs import load_features
     from engram.benchmark.preset import load_preset
