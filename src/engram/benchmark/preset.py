@@ -33,15 +33,18 @@ def load_preset(name: str, changes: Sequence[str] = ()) -> Preset:
         raise ValueError(f"no preset is called {name!r}; there are {', '.join(preset_names())}")
     content = tomllib.loads((_FOLDER / f"{name}.toml").read_text())
     config = PrototypeConfig(**{key: _value(value) for key, value in content["config"].items()})
-    return Preset(name, content["dataset"], content["method"], replace(config, **_parsed(changes)))
+    return Preset(
+        name, content["dataset"], content["method"], replace(config, **parse_settings(changes, list(_FIELDS)))
+    )
 
 
-def _parsed(changes: Sequence[str]) -> dict[str, Any]:
+def parse_settings(changes: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """Settings given as texts like ``"base_epochs=10"``, by name; only `known` names."""
     parsed = {}
     for change in changes:
         key, equals, text = (part.strip() for part in change.partition("="))
-        if not equals or key not in _FIELDS:
-            raise ValueError(f"--set {change!r} is not NAME=VALUE with one of {', '.join(_FIELDS)}")
+        if not equals or key not in known:
+            raise ValueError(f"--set {change!r} is not NAME=VALUE with one of {', '.join(known)}")
         try:
             parsed[key] = _value(tomllib.loads(f"value = {text}")["value"])
         except tomllib.TOMLDecodeError:

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from engram.cli.app import app, console
 from engram.cli.app import progress as _progress
+from engram.cli.options import RESEARCH
 
 if TYPE_CHECKING:
     from engram.nn.training import Progress
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def demo(
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH", help="Write the numbers as JSON; - is standard output.")
@@ -62,7 +63,7 @@ def demo(
         Path(json_path).write_text(json.dumps(result.as_json(), indent=2) + "\n")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def features(
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200 or folder.")],
     data: Annotated[Path | None, typer.Option(help="Where the data set lies (default: $ENGRAM_DATA).")] = None,
@@ -102,7 +103,7 @@ def features(
 
 
 cache_app = typer.Typer(help="List or clear the features kept on disk.", invoke_without_command=True)
-app.add_typer(cache_app, name="cache")
+app.add_typer(cache_app, name="cache", rich_help_panel=RESEARCH)
 
 
 @cache_app.callback()
@@ -150,7 +151,7 @@ def cache_clear(
     typer.echo(f"{store.clear(identity) / 1e6:,.1f} MB removed")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def bench(
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200, digits or folder.")],
     method: Annotated[
@@ -236,7 +237,7 @@ def bench(
     typer.echo(f"results and report in {out}")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
     out: Annotated[Path | None, typer.Option(help="Where to write the report (default: the first folder).")] = None,
