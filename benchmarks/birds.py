@@ -5,7 +5,7 @@
 
 DIR holds CUB_200_2011/. For every order, 40 species are drawn. The first 20 are the base; the next 10 are learned one
 by one; a second model is trained on all 30 at once; the last 10 stay unseen, to see how many of their pictures are
-called unknown. Accuracy is on the official test pictures of the 30. Everything as `engram learn` does it, with its defaults.
+called unknown. Accuracy is on the official test pictures of the 30. Learning has the defaults of `engram learn`.
 """
 
 import argparse

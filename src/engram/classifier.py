@@ -260,7 +260,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             config = {f.name: getattr(learner.config, f.name) for f in fields(PrototypeConfig)}
             clf = cls(**config, **header["estimator"], random_state=learner.seed, device=device)
             notes = dict(header.get("notes", {}))  # files of before there were notes have none
-            recorded = header["backbone"] and {key: header["backbone"][key] for key in ("name", "identity")}
+            recorded = header["backbone"]
+            assert recorded is None or (isinstance(recorded["identity"], str) and "name" in recorded), "no backbone"
         except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError) as error:
             reason = modelfile.one_line(error)
             raise modelfile.ModelFileError(f"{path} is not a model this version can use: {reason}") from error

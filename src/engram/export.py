@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from engram.classifier import IncrementalClassifier
-from engram.modelfile import replacing
+from engram.modelfile import ModelFileError, replacing
 
 TOLERANCE = 1e-4
 INPUT, OUTPUT = "pictures", "similarities"
@@ -95,9 +95,7 @@ def _compare(clf: IncrementalClassifier, run: Any, side: int) -> float:
         expected = clf.learner_.scores(backbone(backbone.preprocess.normalise(pictures)))
         largest = max(largest, float(np.abs(run(pictures) - expected).max()))
     if not largest <= TOLERANCE:
-        raise RuntimeError(
-            f"the exported graph's answers differ from the model's by {largest:.1e}; nothing was written"
-        )
+        raise ModelFileError(f"the graph's answers differ from the model's by {largest:.1e}; it was not written")
     return largest
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 import engram
@@ -46,9 +46,9 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
     try:
         with replacing(target) as temporary:
-            save_file(own, temporary, metadata={"engram": text})
+            Path(temporary).write_bytes(save(own, metadata={"engram": text}))
             read(temporary)  # what cannot be read back does not take the old model's place
-    except (OSError, SafetensorError, DamagedModelError) as error:
+    except (OSError, DamagedModelError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(f"cannot write {path}: {reason}; the file that was there before is untouched") from error
 
@@ -94,6 +94,8 @@ def _checked_header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
             f"{path} has format version {version}, but engram {engram.__version__} reads {FORMAT_VERSION}; "
             f"it was written by engram {header.get('engram_version')}: install that version"
         )
+    if not isinstance(header["tensors"], dict):
+        raise TypeError("its header lists no tensors")
     return header
 
 

@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
@@ -89,8 +90,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a file's name need not be text
             stream.reconfigure(errors="surrogateescape")
+    if not sys.warnoptions:  # they are for developers
+        warnings.simplefilter("ignore")
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="engram", standalone_mode=False)
     except Exception as error:
         status = _explained(error)
         if status is None:

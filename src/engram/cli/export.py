@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from engram.cli.app import app, note, print_json
+from engram.cli.app import app, console, note, print_json
 from engram.cli.options import MAIN, AsJson, ModelPath, megabytes
 
 _EXPORT = """Examples:
@@ -29,8 +30,8 @@ def export(
     from engram.export import export as export_model
     from engram.workshop import Workshop
 
-    note(f"writing and checking {out}")
-    result = export_model(Workshop(model, device="cpu").read().clf, out)
+    with console.status(f"writing and checking {escape(str(out))}"):
+        result = export_model(Workshop(model, device="cpu").read().clf, out)
     if as_json:
         print_json({"path": str(out), "bytes": out.stat().st_size, **result})
     note(

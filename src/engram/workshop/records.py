@@ -70,11 +70,15 @@ class Notes:
         return sum(event.what in ("learn", "more") for event in self.history)
 
     def without_name(self, name: str) -> Self:
-        """The notes with a class's name struck from the history."""
+        """The notes with a class's name, and those it had before, struck from the history."""
+        names = {name}
+        for event in reversed(self.history):
+            if event.new_name in names:
+                names |= event.pictures.keys()
 
         def struck(event: Event) -> Event:
-            pictures = {FORGOTTEN if known == name else known: n for known, n in event.pictures.items()}
-            return replace(event, pictures=pictures, new_name=FORGOTTEN if event.new_name == name else event.new_name)
+            pictures = {FORGOTTEN if known in names else known: n for known, n in event.pictures.items()}
+            return replace(event, pictures=pictures, new_name=FORGOTTEN if event.new_name in names else event.new_name)
 
         return replace(self, history=tuple(struck(event) for event in self.history))
 
