@@ -26,6 +26,7 @@ engram learn birds.engram new/ --more           # new/wren/… holds more pictur
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
+_SMALL_BASE = 5  # classes
 _DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
 
 
@@ -108,6 +109,10 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
                 note(f"{step.done}/{step.total} {step.name}: learned from {pictures:,} pictures in {seconds:.1f} s")
             else:
                 note(f"base: {len(step.learned)} classes learned from {pictures:,} pictures in {seconds:.1f} s")
+                if len(step.learned) < _SMALL_BASE:
+                    note(
+                        "a small base: what makes later classes differ is learned from it; more classes make it better"
+                    )
 
         yield tell
 

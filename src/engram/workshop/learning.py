@@ -26,12 +26,13 @@ Array = np.ndarray[Any, Any]
 SETTINGS: dict[str, Any] = {
     "layers": (512, 512),
     "pairs": "all",
+    "lambda_cos": 0.1,
     "base_epochs": 30,
     "base_rate": 1e-3,
     "base_decay": 0.5,
     "base_decay_every": 10,
     "increment_epochs": 20,
-    "increment_rate": 5e-5,
+    "increment_rate": 1e-5,
     "kept_bits": 8,
 }
 UNKNOWN_SHARE = 0.05  # of known pictures, that are called unknown by mistake
