@@ -313,6 +313,22 @@ def test_every_command_has_help_with_an_example(engram):
     assert "Exit codes: 0 done, 1 nothing to do or found, 2 bad input, 3 damaged model." in engram("--help").out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_bar_on_the_terminal_leaves_the_result_alone(birds):
+    """Rich sends what is printed while a bar is shown to the bar's terminal, if it is let."""
+    import pty
+
+    ours, terminal = pty.openpty()
+    toys = Path(__file__).parent / "workshop"
+    script = f"import sys; sys.path.append({str(toys)!r}); import toys; from engram.cli import main; main()"
+    run = [sys.executable, "-c", script, "predict", "m.engram", "pictures", "--csv"]
+    done = subprocess.run(run, cwd=birds, stdout=subprocess.PIPE, stderr=terminal, text=True)
+    os.close(terminal)
+    assert len(done.stdout.splitlines()) == 61
+    assert b"60/60" in os.read(ours, 1 << 20)
+    os.close(ours)
+
+
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     run = [sys.executable, "-c", "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()", *arguments]
     return subprocess.run(run, capture_output=True, text=True, env={**os.environ, **environment})

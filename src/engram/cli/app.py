@@ -143,7 +143,7 @@ def print_json(value: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr with count, rate and time left; nothing where nobody looks."""
     columns = (
         TextColumn("{task.description}"),
@@ -154,7 +154,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
+    hidden = not (shown and console.is_terminal)
+    # Not redirected: what is printed meanwhile is a result, and may go to a file.
+    with RichProgress(*columns, console=console, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task(what, total=None, rate="")
 
         def update(done: int, total: int) -> None:

@@ -94,7 +94,8 @@ def learn(
 def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
     """A bar for the class at hand; a line, which stays, for each class that is safe."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    hidden = not console.is_terminal
+    with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task("", total=None, visible=False)
 
         def tell(step: "Step") -> None:

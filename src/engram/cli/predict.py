@@ -67,7 +67,8 @@ def predict(
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
-        with progress("predict") as update:
+        # On a terminal the answers themselves are the progress.
+        with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
             for done, one in enumerate(answers(loaded, sources, top=top, unknown=threshold, device=device), 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
