@@ -100,6 +100,16 @@ def test_forgetting_for_good_leaves_no_trace_of_the_name(place, tmp_path):
         place.undo()
 
 
+def test_a_renamed_class_is_not_learned_again_from_the_folder_of_its_old_name(place, tmp_path):
+    grow(place, tmp_path, "cyan")
+    place.rename("cyan", "turquoise")
+    report = learn(place, class_folders(tmp_path / "p-cyan"), quick_plan())
+    assert report.skipped == [("cyan", "these pictures have been learned, as turquoise")]
+    assert place.read().names == ["blue", "green", "red", "turquoise"]
+    place.forget("turquoise")
+    assert [one.name for one in learn(place, class_folders(tmp_path / "p-cyan"), quick_plan()).learned] == ["cyan"]
+
+
 def test_info_counts_what_is_there(place, tmp_path):
     grow(place, tmp_path, "cyan")
     about = place.info()
