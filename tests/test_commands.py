@@ -13,42 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-
-sys.path.append(str(Path(__file__).parent / "workshop"))
 from toys import QUICK, paint
 
 from engram import cli
-from engram.cli import app as cli_app
 
 NEW = ["--backbone", "averages", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
-
-
-class Outcome:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def engram(monkeypatch, capsys, tmp_path):
-    """Run a command in this process: torch is imported once."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object, stdin: bytes = b"") -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["engram", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        monkeypatch.setattr(cli_app.console, "quiet", False)
-        monkeypatch.setattr(cli_app, "_debugging", False)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(int(end.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import quick_plan
 from PIL import Image
-from toys import averages, paint
+from toys import averages, paint, quick_plan
 
 from engram import IncrementalClassifier
 from engram.data import class_folders

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import quick_plan
-from toys import paint
+from toys import paint, quick_plan
 
 from engram import IncrementalClassifier, ModelFileError, modelfile
 from engram.data import class_folders
