@@ -1,9 +1,26 @@
 """Teach an image classifier new classes one at a time; keep one mean vector per class and none of the old pictures."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
-from engram.classifier import IncrementalClassifier
-from engram.modelfile import ModelFileError
-from engram.nn.training import Progress
+if TYPE_CHECKING:
+    from engram.classifier import IncrementalClassifier
+    from engram.modelfile import ModelFileError
+    from engram.nn.training import Progress
 
 __all__ = ["IncrementalClassifier", "ModelFileError", "Progress", "__version__"]
+
+_HOMES = {
+    "IncrementalClassifier": "engram.classifier",
+    "ModelFileError": "engram.modelfile",
+    "Progress": "engram.nn.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: torch takes seconds, and `engram --help` needs none of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'engram' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

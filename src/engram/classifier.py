@@ -55,6 +55,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     classes_ : labels known, the base's sorted, later ones in the order they were learned.
     n_features_in_ : features per sample.
     backbone_identity_ : which network made the features, down to a hash of its weights; None for feature vectors.
+    backbone_ : that network itself.
+    notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
     learner_ : the method itself.
 
     Examples
@@ -136,6 +138,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         learner = PrototypeLearner(self._config(), seed=seed, device=self.device)
         given = PictureInput(self.backbone, self.device)
         self._learn(learner, given, X, y, reset=True)
+        self.notes_: dict[str, Any] = {}
         return self
 
     def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
@@ -202,6 +205,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise AttributeError("classes_ exists once the classifier is fitted")
         return np.asarray(self.learner_.labels)
 
+    @property
+    def backbone_(self) -> Backbone:
+        """The frozen network the model was taught with, made when it is first asked for."""
+        self._require_fitted()
+        return self._input.network()
+
     def forget(self, label: Label) -> Self:
         """Remove a class: its name, its mean and its count. ValueError if it is not known."""
         self._require_fitted()
@@ -232,6 +241,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             "learner": state.meta,
             "backbone": self._input.as_json(),
             "estimator": {"temperature": self.temperature},
+            "notes": self.notes_,
         }
         modelfile.write(path, state.tensors, header)
 
@@ -249,12 +259,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             learner = METHODS[header["method"]].from_state(State(tensors, header["learner"]), device)
             assert isinstance(learner, PrototypeLearner)
             config = {f.name: getattr(learner.config, f.name) for f in fields(PrototypeConfig)}
-            given = PictureInput.from_json(header["backbone"], backbone, device)
-            clf = cls(
-                **config, **header["estimator"], backbone=given.backbone, random_state=learner.seed, device=device
-            )
-        except (KeyError, TypeError, AssertionError, RuntimeError) as error:
-            raise modelfile.ModelFileError(f"{path} is not a model this version can use: {error}") from error
+            clf = cls(**config, **header["estimator"], random_state=learner.seed, device=device)
+            notes = dict(header.get("notes", {}))  # files of before there were notes have none
+            recorded = header["backbone"]
+            assert recorded is None or (isinstance(recorded["identity"], str) and "name" in recorded), "no backbone"
+        except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError) as error:
+            reason = modelfile.one_line(error)
+            raise modelfile.ModelFileError(f"{path} is not a model this version can use: {reason}") from error
+        given = PictureInput.from_json(recorded, backbone, device)
+        clf.backbone, clf.notes_ = given.backbone, notes
         clf.learner_, clf._input, clf.backbone_identity_ = learner, given, given.identity
         clf.n_features_in_ = learner.n_features
         return clf

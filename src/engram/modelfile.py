@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 import engram
@@ -26,6 +26,10 @@ FORMAT_VERSION = 1
 
 class ModelFileError(Exception):
     """A model file that cannot be read or written, and why, in one line."""
+
+
+class DamagedModelError(ModelFileError):
+    """A file that is not, or no longer, a whole engram model."""
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -41,9 +45,10 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
     text = json.dumps({"checksum": _digest(_canonical(whole_header)), "header": whole_header}, sort_keys=True)
     target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
     try:
-        with _replacing(target) as temporary:
-            save_file(own, temporary, metadata={"engram": text})
-    except (OSError, SafetensorError) as error:
+        with replacing(target) as temporary:
+            Path(temporary).write_bytes(save(own, metadata={"engram": text}))
+            read(temporary)  # what cannot be read back does not take the old model's place
+    except (OSError, DamagedModelError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelFileError(f"cannot write {path}: {reason}; the file that was there before is untouched") from error
 
@@ -59,31 +64,38 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             if "engram" not in metadata:
-                raise ModelFileError(f"{path} is a safetensors file, but not an engram model")
+                raise DamagedModelError(f"{path} is a safetensors file, but not an engram model")
             header = _checked_header(path, metadata["engram"])
             # Copied out of the memory-mapped file, so that the file can be replaced while the model is in use.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{path} is damaged or not an engram model: {error}") from error
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DamagedModelError(f"{path} is damaged or not an engram model: {one_line(error)}") from error
     if set(tensors) != set(header["tensors"]):
-        raise ModelFileError(f"{path} is damaged: the tensors in it are not the ones its header lists")
+        raise DamagedModelError(f"{path} is damaged: the tensors in it are not the ones its header lists")
     for name, tensor in tensors.items():
         if _fingerprint(tensor) != header["tensors"][name]:
-            raise ModelFileError(f"{path} is damaged: tensor {name} does not match its checksum")
+            raise DamagedModelError(f"{path} is damaged: tensor {name} does not match its checksum")
     return tensors, header
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, without line breaks; its kind if it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _checked_header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     outer = json.loads(text)
     header: dict[str, Any] = outer["header"]
     if outer["checksum"] != _digest(_canonical(header)):
-        raise ModelFileError(f"{path} is damaged: its header does not match its checksum")
+        raise DamagedModelError(f"{path} is damaged: its header does not match its checksum")
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has format version {version}, but engram {engram.__version__} reads {FORMAT_VERSION}; "
             f"it was written by engram {header.get('engram_version')}: install that version"
         )
+    if not isinstance(header["tensors"], dict):
+        raise TypeError("its header lists no tensors")
     return header
 
 
@@ -101,7 +113,7 @@ def _digest(data: bytes | memoryview) -> str:
 
 
 @contextlib.contextmanager
-def _replacing(target: Path) -> Iterator[str]:
+def replacing(target: Path) -> Iterator[str]:
     """A temporary file beside `target` that takes its place, durably, when the block succeeds."""
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     try:
@@ -115,7 +127,7 @@ def _replacing(target: Path) -> Iterator[str]:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    _fsync_folder(target.parent)
+    fsync_folder(target.parent)
 
 
 def _mode_for(target: Path) -> int:
@@ -128,7 +140,7 @@ def _mode_for(target: Path) -> int:
         return 0o666 & ~mask
 
 
-def _fsync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
     """Make the rename itself durable, where the system lets a folder be opened."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

@@ -27,7 +27,7 @@ class PictureInput:
         self.backbone, self.device, self.identity = backbone, device, identity
         self._network: Backbone | None = None
         if backbone is not None and identity is None:
-            self.identity = self._ready().identity
+            self.identity = self.network().identity
 
     def vectors(self, X: ArrayLike | Pictures) -> Any:
         """Features of pictures; anything else as it is. A picture that cannot be read is an error."""
@@ -41,9 +41,10 @@ class PictureInput:
         pictures: Any = X
         if not (isinstance(X, np.ndarray) and X.dtype == np.uint8):
             pictures = list(pictures)
-        return extract(pictures, self._ready(), device=self.device, strict=True).values
+        return extract(pictures, self.network(), device=self.device, strict=True).values
 
-    def _ready(self) -> Backbone:
+    def network(self) -> Backbone:
+        """The backbone itself, made when it is first asked for; ValueError if it is not the one recorded."""
         if self._network is None:
             made = backbones.create(self.backbone) if isinstance(self.backbone, str) else self.backbone
             if made is None or self.identity not in (None, made.identity):
@@ -69,7 +70,7 @@ class PictureInput:
             return cls(None, device)
         made = cls(given or recorded["name"], device, recorded["identity"])
         if given is not None:
-            made._ready()
+            made.network()
         return made
 
 

@@ -57,11 +57,11 @@ def load_features(
     return Inputs(train.at(rest), train.at(held), network.identity)
 
 
-def export_features(path: Path, dataset: str, inputs: Inputs, dtype: torch.dtype = torch.float32) -> None:
+def export_features(path: Path, dataset: str, inputs: Inputs, *, half: bool = False) -> None:
     """Write features and labels as one checked file, to be used where the pictures are not."""
     splits = {"train": inputs.train, "test": inputs.test}
     labels = {name: samples.y.tolist() for name, samples in splits.items()}
-    tensors = {f"{name}.features": samples.X.to(dtype) for name, samples in splits.items()}
+    tensors = {f"{name}.features": samples.X.half() if half else samples.X for name, samples in splits.items()}
     modelfile.write(path, tensors, {"features": {"dataset": dataset, "backbone": inputs.backbone, "labels": labels}})
 
 

@@ -36,10 +36,13 @@ def load_preset(name: str, changes: Sequence[str] = ()) -> Preset:
     learner = METHODS[content.get("learner", "prototypes")]
     config = learner.config_type(**{key: _value(value) for key, value in content["config"].items()})
     known = [field.name for field in fields(config)]
-    return Preset(name, content["dataset"], content["method"], learner, replace(config, **_parsed(changes, known)))
+    return Preset(
+        name, content["dataset"], content["method"], learner, replace(config, **parse_settings(changes, known))
+    )
 
 
-def _parsed(changes: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+def parse_settings(changes: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+    """Settings given as texts like ``"base_epochs=10"``, by name; only `known` names."""
     parsed = {}
     for change in changes:
         key, equals, text = (part.strip() for part in change.partition("="))

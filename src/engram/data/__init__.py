@@ -5,7 +5,7 @@ from pathlib import Path
 from engram.data.cifar import cifar100
 from engram.data.cub import cub200
 from engram.data.dataset import DataError, Dataset, Split, data_root
-from engram.data.folder import image_folder
+from engram.data.folder import class_folders, image_folder, pictures_below
 from engram.data.handwriting import digits
 
 
@@ -21,4 +21,15 @@ def load(name: str, root: str | Path | None = None, *, download: bool = False) -
     return official[name](root, download=download)
 
 
-__all__ = ["DataError", "Dataset", "Split", "cifar100", "cub200", "digits", "image_folder", "load"]
+__all__ = [
+    "DataError",
+    "Dataset",
+    "Split",
+    "cifar100",
+    "class_folders",
+    "cub200",
+    "digits",
+    "image_folder",
+    "load",
+    "pictures_below",
+]

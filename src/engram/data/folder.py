@@ -26,8 +26,22 @@ def image_folder(root: str | Path) -> Dataset:
     return Dataset(root.resolve().name, train, test, classes)
 
 
+def class_folders(root: str | Path) -> dict[str, list[Path]]:
+    """The pictures of each class below `root`, or below `root`/train where there is one; a class may have none yet."""
+    root = Path(root).expanduser()
+    if not root.is_dir():
+        raise DataError(f"{root} is not a folder")
+    folder = root / "train" if (root / "train").is_dir() else root
+    return {entry.name: _pictures(entry)[0] for entry in _visible(folder) if entry.is_dir()}
+
+
+def pictures_below(folder: Path) -> list[Path]:
+    """All pictures in a folder and deeper inside it."""
+    return _pictures(folder)[0]
+
+
 def _split(folder: Path) -> tuple[Split, list[str]]:
-    entries = [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    entries = _visible(folder)
     classes = [entry for entry in entries if entry.is_dir()]
     if not classes:
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
@@ -35,15 +49,25 @@ def _split(folder: Path) -> tuple[Split, list[str]]:
     labels: list[str] = []
     ignored = len(entries) - len(classes)
     for entry in classes:
-        visible = [
-            path
-            for path in sorted(entry.rglob("*"))
-            if path.is_file() and not any(part.startswith(".") for part in path.relative_to(entry).parts)
-        ]
-        found = [path for path in visible if path.suffix.lower() in SUFFIXES]
+        found, others = _pictures(entry)
         if not found:
             raise DataError(f"{entry} holds no pictures; add some, or remove the folder")
-        ignored += len(visible) - len(found)
+        ignored += others
         images += found
         labels += [entry.name] * len(found)
     return Split(images, labels, ignored), [entry.name for entry in classes]
+
+
+def _visible(folder: Path) -> list[Path]:
+    return [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+
+
+def _pictures(folder: Path) -> tuple[list[Path], int]:
+    """The pictures in a folder and deeper inside it, and how many other files lie among them."""
+    visible = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    found = [path for path in visible if path.suffix.lower() in SUFFIXES]
+    return found, len(visible) - len(found)

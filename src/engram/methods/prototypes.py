@@ -319,9 +319,13 @@ class PrototypeLearner(Learner):
         learner = cls(PrototypeConfig(**meta["config"]), seed=meta["seed"], device=device)
         tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
-        learner.feature_scale = meta["feature_scale"]
+        learner.feature_scale = float(meta["feature_scale"])
         learner.prototypes.labels = list(meta["labels"])
         learner.prototypes.means, learner.prototypes.counts = tensors["classes.means"], tensors["classes.counts"]
+        distinct = len(index_labels(meta["labels"])[0])
+        sizes = (len(meta["labels"]), *learner.prototypes.counts.shape, *learner.prototypes.means.shape)
+        if sizes != (distinct, distinct, distinct, learner.config.layers[-1]):
+            raise ValueError("its classes, their means and their counts do not fit together")
         if learner.n_features is not None:
             encoder = Autoencoder(learner.n_features, learner.config.layers).encoder
             encoder.load_state_dict(_below("network.encoder.", tensors), assign=True)

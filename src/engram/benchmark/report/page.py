@@ -3,32 +3,12 @@
 import json
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
-from string import Template
 
 from engram.benchmark.plots import COLOURS, GREY
+from engram.benchmark.report.document import document
 from engram.benchmark.report.pictures import FAINT, Key, Picture, svg
 from engram.benchmark.report.rows import DATASETS, Group, Run
 from engram.benchmark.report.tables import count, memory_table, other_table, psi_table, runs_table, tiles
-
-_PAGE = Template("""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>
-$style</style>
-</head>
-<body>
-<main>
-$body
-</main>
-</body>
-</html>
-""")
 
 _ABOUT = {
     "psi": (
@@ -63,8 +43,7 @@ def render(runs: Sequence[Run], groups: Sequence[Group], pictures: Sequence[Sequ
     for number, (group, drawn) in enumerate(zip(groups, pictures, strict=True), 1):
         parts.append(_section(number, group, drawn))
     parts.append(_runs(runs, groups))
-    style = files("engram.benchmark.report").joinpath("style.css").read_text(encoding="utf-8")
-    return _PAGE.substitute(title=escape(f"engram: {title}"), style=style, body="\n".join(parts))
+    return document(f"engram: {title}", parts)
 
 
 def _headline(runs: Sequence[Run], groups: Sequence[Group]) -> str:

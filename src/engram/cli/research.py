@@ -1,87 +1,29 @@
-"""The `engram` command: thin, calls the rest."""
+"""The commands for data sets and experiments: demo, features, cache, bench, report."""
 
-import contextlib
+from __future__ import annotations
+
 import json
-import sys
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import torch
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-import engram
-from engram.nn.training import Progress
+from engram.cli.app import app, console
+from engram.cli.app import progress as _progress
+from engram.cli.options import RESEARCH
 
-app = typer.Typer(
-    help="Teach an image classifier new classes one at a time; keep one mean vector per class and no old pictures.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-)
+if TYPE_CHECKING:
+    from engram.nn.training import Progress
+
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
-# People look at stderr; stdout is for what the next program reads.
-console = Console(stderr=True)
 
 
-def main() -> None:
-    """Run the command; an expected error is one line that says what to do, and exit code 2."""
-    try:
-        app()
-    except (ValueError, engram.ModelFileError, OSError) as error:
-        console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
-        sys.exit(2)
-
-
-@contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
-        task = bars.add_task(what, total=None, rate="")
-
-        def update(done: int, total: int) -> None:
-            speed = bars.tasks[task].speed
-            bars.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
-
-        yield update
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(engram.__version__)
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
-    ] = False,
-) -> None:
-    pass
-
-
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def demo(
     json_path: Annotated[
         str | None, typer.Option("--json", metavar="PATH", help="Write the numbers as JSON; - is standard output.")
@@ -122,7 +64,7 @@ def demo(
         Path(json_path).write_text(json.dumps(result.as_json(), indent=2) + "\n")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def features(
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200 or folder.")],
     data: Annotated[Path | None, typer.Option(help="Where the data set lies (default: $ENGRAM_DATA).")] = None,
@@ -165,12 +107,12 @@ def features(
     typer.echo(f"kept in {store.root} as {network.identity}")
     if export is not None:
         inputs = load_features(dataset, data, backbone=backbone, weights=weights, cache=cache, device=device)
-        export_features(export, dataset, inputs, torch.float16 if half else torch.float32)
+        export_features(export, dataset, inputs, half=half)
         typer.echo(f"written to {export}")
 
 
 cache_app = typer.Typer(help="List or clear the features kept on disk.", invoke_without_command=True)
-app.add_typer(cache_app, name="cache")
+app.add_typer(cache_app, name="cache", rich_help_panel=RESEARCH)
 
 
 @cache_app.callback()
@@ -218,7 +160,7 @@ def cache_clear(
     typer.echo(f"{store.clear(identity) / 1e6:,.1f} MB removed")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def bench(
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200, digits or folder.")],
     method: Annotated[
@@ -253,6 +195,8 @@ def bench(
     ] = 0.0,
 ) -> None:
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
+    import torch
+
     from engram.benchmark.bench import Bench, run_bench
     from engram.benchmark.inputs import import_features, load_features
     from engram.benchmark.preset import load_preset
@@ -310,7 +254,7 @@ def bench(
     typer.echo(f"results and report in {out}")
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def methods(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
     """List the methods: their papers, what they store of a class, and what they are given beyond the protocol."""
     from engram.methods import METHODS
@@ -325,7 +269,7 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="Print the list
         typer.echo(" " * 12 + kept + (f"; is given: {about.given}" if about.given else ""))
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def tables(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
     out: Annotated[Path, typer.Option(help="Folder for tables.md and its pictures.")] = Path("tables"),
@@ -337,7 +281,7 @@ def tables(
     console.print(f"tables and pictures in {out}", highlight=False, markup=False, soft_wrap=True)
 
 
-@app.command()
+@app.command(rich_help_panel=RESEARCH)
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
     out: Annotated[Path | None, typer.Option(help="Where to write the report (default: the first folder).")] = None,

@@ -1,0 +1,181 @@
+"""What all commands share: the application, the console, progress, errors and exit codes."""
+
+import contextlib
+import functools
+import inspect
+import json
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+
+import engram
+
+# Exit codes; 0 is done. Ctrl-C is 130, as everywhere.
+NOTHING, BAD_INPUT, DAMAGED, INTERRUPTED = 1, 2, 3, 130
+
+# People look at stderr; stdout is for what the next program reads.
+console = Console(stderr=True)
+_errors = Console(stderr=True)
+_debugging = False
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _quiet(wanted: bool) -> None:
+    console.quiet = console.quiet or wanted
+
+
+def _debug(wanted: bool) -> None:
+    global _debugging
+    _debugging = _debugging or wanted
+
+
+_SHARED = {
+    "quiet": Annotated[
+        bool, typer.Option("--quiet", "-q", callback=_quiet, help="Say nothing but the result and errors.")
+    ],
+    "debug": Annotated[bool, typer.Option("--debug", callback=_debug, help="Show where in the code an error arose.")],
+}
+
+
+class App(typer.Typer):
+    """A Typer application whose commands all take --quiet and --debug."""
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[F], F]:
+        """Register a command, as Typer does."""
+        register = super().command(name, **settings)
+
+        def enter(function: F) -> F:
+            @functools.wraps(function)
+            def run(*args: Any, quiet: bool = False, debug: bool = False, **kwargs: Any) -> Any:
+                return function(*args, **kwargs)
+
+            own = inspect.signature(function, eval_str=True)
+            shared = [
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+                for name, annotation in _SHARED.items()
+            ]
+            run.__signature__ = own.replace(parameters=[*own.parameters.values(), *shared])  # type: ignore[attr-defined]
+            run.__annotations__ = {p.name: p.annotation for p in [*own.parameters.values(), *shared]}
+            register(run)
+            return function
+
+        return enter
+
+
+app = App(
+    help="Teach an image classifier new classes one at a time; keep one mean vector per class and no old pictures.",
+    epilog="Exit codes: 0 done, 1 nothing to do or found, 2 bad input, 3 damaged model.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command; an expected error is one line that says what to do, and an exit code that says of what kind."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a file's name need not be text
+            stream.reconfigure(errors="surrogateescape")
+    if not sys.warnoptions:  # they are for developers
+        warnings.simplefilter("ignore")
+    try:
+        status = app(prog_name="engram", standalone_mode=False)
+    except Exception as error:
+        status = _explained(error)
+        if status is None:
+            raise
+    sys.exit(status or 0)
+
+
+def _explained(error: Exception) -> int | None:
+    """Print what is to be said about an error and return its exit code; None if it is nobody's fault but ours."""
+    if isinstance(error, typer.Abort):
+        return _say(error, "stopped; nothing was changed", NOTHING)
+    if isinstance(error, typer.TyperException):
+        message, context = error.format_message().strip().removesuffix("."), getattr(error, "ctx", None)
+        if not message:  # a command without arguments has shown its help
+            return BAD_INPUT
+        return _say(error, f"{message}; see {context.command_path} --help" if context else message, BAD_INPUT)
+    from engram.modelfile import DamagedModelError, ModelFileError
+    from engram.workshop import NothingToDoError
+
+    if isinstance(error, NothingToDoError):
+        return _say(error, str(error), NOTHING)
+    if isinstance(error, DamagedModelError):
+        return _say(error, f"{error}; put a good copy in its place, or a previous version with engram undo", DAMAGED)
+    if isinstance(error, ModelFileError | ValueError | OSError):
+        return _say(error, str(error), BAD_INPUT)
+    return None
+
+
+def _say(error: Exception, message: str, status: int) -> int:
+    if _debugging:
+        _errors.print(
+            "".join(traceback.format_exception(error)).rstrip(), highlight=False, markup=False, soft_wrap=True
+        )
+    line = " ".join(message.split())
+    _errors.print(f"[bold red]error:[/] {escape(line)}", highlight=False, soft_wrap=True)
+    return status
+
+
+def note(text: str) -> None:
+    """Tell a person something, on stderr, unless they asked for quiet."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """The result, for the next program."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+@contextlib.contextmanager
+def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    hidden = not (shown and console.is_terminal)
+    # Not redirected: what is printed meanwhile is a result, and may go to a file.
+    with RichProgress(*columns, console=console, disable=hidden, redirect_stdout=False) as bars:
+        task = bars.add_task(what, total=None, rate="")
+
+        def update(done: int, total: int) -> None:
+            speed = bars.tasks[task].speed
+            bars.update(task, completed=done, total=total, rate=f"{speed:,.0f}/s" if speed else "")
+
+        yield update
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(engram.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    pass

@@ -1,0 +1,40 @@
+"""engram export: the model as one graph, for programs without engram."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from engram.cli.app import app, console, note, print_json
+from engram.cli.options import MAIN, AsJson, ModelPath, megabytes
+
+_EXPORT = """Examples:
+
+engram export birds.engram birds.onnx       # needs pip install 'engram[onnx]'
+
+engram export birds.engram birds.pt2        # for torch.export.load"""
+
+
+@app.command(epilog=_EXPORT, rich_help_panel=MAIN)
+def export(
+    model: ModelPath,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A file ending in .onnx or .pt2.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Write the model as one graph, pictures in, similarities out, for programs without engram.
+
+    Backbone, encoder and class means are in it, and the names of the classes. Before it is done the file is run on
+    random pictures and has to give the same similarities as the model does, within 0.0001.
+    """
+    from engram.export import export as export_model
+    from engram.workshop import Workshop
+
+    with console.status(f"writing and checking {escape(str(out))}"):
+        result = export_model(Workshop(model, device="cpu").read().clf, out)
+    if as_json:
+        print_json({"path": str(out), "bytes": out.stat().st_size, **result})
+    note(
+        f"{out}: {megabytes(out.stat().st_size)}, input {result['input']}, {len(result['labels'])} classes; "
+        f"differs from the model by at most {result['difference']:.1e}"
+    )

@@ -1,0 +1,158 @@
+"""engram learn: from folders of pictures, one class at a time."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as RichProgress
+
+from engram.cli.app import INTERRUPTED, NOTHING, app, console, note, print_json
+from engram.cli.options import MAIN, AsJson, Device, ModelPath, Wait, megabytes, say_who
+
+if TYPE_CHECKING:
+    from engram.workshop import Learned, Report, Step, Workshop
+
+_EXAMPLES = """Examples:
+
+engram learn birds.engram pictures/             # pictures/wren/…, pictures/robin/…: one folder per class
+
+engram learn birds.engram pictures/             # again, after adding pictures/heron/: learns the heron
+
+engram learn birds.engram new/ --more           # new/wren/… holds more pictures of wrens
+
+engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
+
+_SMALL_BASE = 5  # classes
+_DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
+
+
+@app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
+def learn(
+    model: ModelPath,
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
+    ],
+    more: Annotated[
+        bool, typer.Option("--more", help="Also learn from folders of known classes that hold other pictures.")
+    ] = False,
+    holdout: Annotated[float, typer.Option(help="Share of each class held back, to check with.")] = 0.1,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
+    keep: Annotated[
+        int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
+    ] = None,
+    backbone: Annotated[str, typer.Option(help="For a new model: the network that sees the pictures.")] = (
+        "efficientnet_lite0"
+    ),
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For a new model: its initial weights.")] = 0,
+    wait: Wait = 60.0,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Learn the classes in FOLDER that MODEL does not know yet.
+
+    A new model is trained on all of them at once, an existing one learns class after class and saves each before it
+    begins the next: stopped by whatever means, the same command goes on where it was.
+    """
+    from engram import workshop as shop
+    from engram.benchmark.preset import parse_settings
+    from engram.data import DataError, class_folders
+    from engram.methods.prototypes import PrototypeConfig
+
+    changed = parse_settings(settings or (), [setting.name for setting in fields(PrototypeConfig)])
+    plan = shop.Plan(more, holdout, keep, backbone, changed, seed)
+    place = shop.Workshop(model, device=device, wait=wait, waiting=say_who)
+    saved: list[Learned] = []
+    try:
+        with _showing(saved) as tell:
+            if watch:
+                note(f"watching {folder}; Ctrl-C ends it")
+                for report in shop.watch(place, folder, plan, tell):
+                    _summary(place, report, as_json)
+            folders = class_folders(folder)
+            if not folders:
+                raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
+            report = shop.learn(place, folders, plan, tell)
+    except KeyboardInterrupt:
+        if watch:
+            return
+        what = f"{len(saved)} classes were learned and saved" if saved else "nothing was changed"
+        note(f"interrupted; {what}; the same command goes on from there")
+        raise typer.Exit(INTERRUPTED) from None
+    _summary(place, report, as_json)
+    if not report.learned:
+        raise typer.Exit(NOTHING)
+
+
+@contextlib.contextmanager
+def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
+    """A bar for the class at hand; a line, which stays, for each class that is safe."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = not console.is_terminal
+    with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
+        task = bars.add_task("", total=None, visible=False)
+
+        def tell(step: "Step") -> None:
+            if step.stage != "saved":
+                text = f"{step.name}: {_DOING[step.stage]}"
+                bars.update(task, completed=step.done, total=step.total, description=text, visible=True)
+                return
+            bars.reset(task, visible=False)
+            saved.extend(step.learned)
+            pictures, seconds = sum(one.pictures for one in step.learned), step.learned[0].seconds
+            if step.learned[0].increment:
+                note(f"{step.done}/{step.total} {step.name}: learned from {pictures:,} pictures in {seconds:.1f} s")
+            else:
+                note(f"base: {len(step.learned)} classes learned from {pictures:,} pictures in {seconds:.1f} s")
+                if len(step.learned) < _SMALL_BASE:
+                    note(
+                        "a small base: what makes later classes differ is learned from it; more classes make it better"
+                    )
+
+        yield tell
+
+
+def _summary(place: "Workshop", report: "Report", as_json: bool) -> None:
+    classes, size = len(place.read().names), place.path.stat().st_size
+    if as_json:
+        print_json(_as_json(report, classes, size))
+    for path, reason in report.unreadable:
+        note(f"passed over {path}: {reason}")
+    for name, reason in report.skipped:
+        note(f"not learned: {name}: {reason}")
+    if report.changed:
+        note(f"known, but with other pictures than were learned (--more takes them): {', '.join(report.changed)}")
+    if not report.learned:
+        note(f"nothing new to learn; {place.path} knows {classes} classes")
+        return
+    note(
+        f"{place.path} knows {classes} classes, {len(report.learned)} of them new; "
+        f"{report.seconds:.1f} s, {megabytes(size)}"
+    )
+    for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):
+        if check.accuracy is not None:
+            note(f"check on {check.pictures} pictures held back, {what}: {check.accuracy:.1%} right")
+
+
+def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
+    checks = {"new": report.check_new, "known": report.check_known}
+    return {
+        "learned": [vars(one) for one in report.learned],
+        "known": report.known,
+        "changed": report.changed,
+        "skipped": [{"name": name, "reason": reason} for name, reason in report.skipped],
+        "unreadable": [{"path": path, "reason": reason} for path, reason in report.unreadable],
+        "check": {
+            what: {"pictures": check.pictures, "right": check.right, "accuracy": check.accuracy}
+            for what, check in checks.items()
+        },
+        "classes": classes,
+        "bytes": size,
+        "seconds": round(report.seconds, 2),
+    }

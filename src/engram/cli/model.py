@@ -1,0 +1,178 @@
+"""engram info, history, forget, rename, undo: looking at a model and changing it without pictures."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from engram.cli.app import app, note, print_json
+from engram.cli.options import CARE, AsJson, ModelPath, Wait, Yes, megabytes, say_who
+
+if TYPE_CHECKING:
+    from engram.workshop import Event
+
+NOT_STORED = (
+    "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, one mean "
+    "vector, the number of pictures behind it, when it was learned, and a checksum to recognise its folder by. The "
+    "bytes above are all there are: engram doctor MODEL compares every one with its checksum, and the test suite walks "
+    "every object reachable from a learner and finds no training sample among them (engram.testing.check_learner)."
+)
+
+
+@app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
+def info(model: ModelPath, as_json: AsJson = False) -> None:
+    """Show what a model knows, since when, what it keeps and what it does not."""
+    from engram.workshop import Workshop
+
+    about = Workshop(model, device="cpu").info()
+    if as_json:
+        print_json({**about, "not_stored": NOT_STORED})
+        return
+    out = Console(highlight=False)
+    table = Table(title=f"{escape(str(model))}: {len(about['classes'])} classes")
+    for heading in ("class", "pictures", "learned", "increment"):
+        table.add_column(heading, justify="left" if heading in ("class", "learned") else "right", overflow="fold")
+    for one in about["classes"]:
+        increment = {None: "", 0: "base"}.get(one["increment"], str(one["increment"]))
+        table.add_row(escape(one["name"]), f"{one['pictures']:,}", one["learned"] or "", increment)
+    out.print(table)
+    for line in _lines(about):
+        out.print(line, markup=False, soft_wrap=True)
+    out.print(NOT_STORED, markup=False)
+
+
+def _lines(about: dict[str, Any]) -> list[str]:
+    groups = ", ".join(f"{group} {megabytes(size)}" for group, size in about["bytes_by_group"].items() if size)
+    unknown, versions = about["unknown"], about["versions"]
+    lines = [
+        f"file: {megabytes(about['bytes'])} ({groups})",
+        f"per class: one mean vector and a count, {about['bytes_per_class']:,} bytes",
+        f"backbone: {about['backbone'] or 'none; the model takes feature vectors'}",
+    ]
+    if unknown:
+        source = "held back from training" if unknown["held_back"] else "it was trained on"
+        lines.append(
+            f"unknown: below similarity {unknown['similarity']:.3f}, which {1 - unknown['share']:.0%} of "
+            f"{unknown['pictures']:,} base pictures {source} reached"
+        )
+    kept = versions["kept"]
+    lines.append(
+        f"previous versions: {len(kept)} in {versions['folder']}, {megabytes(versions['bytes'])}"
+        if kept
+        else "previous versions: none kept"
+    )
+    if not about["can_learn"]:
+        lines.append("saved slim: it predicts, but cannot learn further")
+    return lines
+
+
+@app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)
+def history(model: ModelPath, as_json: AsJson = False) -> None:
+    """List every change of a model, oldest first."""
+    from engram.workshop import NothingToDoError, Workshop
+
+    events = Workshop(model, device="cpu").history()
+    if as_json:
+        print_json([vars(event) for event in events])
+        return
+    if not events:
+        raise NothingToDoError(f"{model} has no history; it was not made by engram learn")
+    for event in events:
+        typer.echo(f"{event.when}  {described(event)}")
+
+
+def described(event: "Event") -> str:
+    """A change in words."""
+    names, pictures = ", ".join(event.pictures), sum(event.pictures.values())
+    match event.what:
+        case "base":
+            return f"base: {len(event.pictures)} classes from {pictures:,} pictures in {event.seconds:.1f} s: {names}"
+        case "learn":
+            return f"learned {names} from {pictures:,} pictures in {event.seconds:.1f} s"
+        case "more":
+            return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s"
+        case "forget":
+            return f"forgot {names}"
+        case "rename":
+            return f"renamed {names} to {event.new_name}"
+
+
+_FORGET = """Examples:
+
+engram forget birds.engram wren
+
+engram forget birds.engram wren --for-good --yes    # also from the history and the previous versions"""
+
+
+@app.command(epilog=_FORGET, rich_help_panel=CARE)
+def forget(
+    model: ModelPath,
+    name: Annotated[str, typer.Argument(metavar="CLASS", help="The class to forget.", show_default=False)],
+    for_good: Annotated[
+        bool, typer.Option("--for-good", help="Remove all previous versions too, and the name from the history.")
+    ] = False,
+    yes: Yes = False,
+    wait: Wait = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a class: its name, its mean vector and its count.
+
+    What the encoder's weights have picked up from it stays in them. A previous version that is kept still knows the
+    class, and engram undo brings it back, unless --for-good.
+    """
+    from engram.workshop import Workshop
+
+    place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
+    place.read().label(name)  # before anybody is asked about a class that is not there
+    _confirm(f"Forget {name}?" if not for_good else f"Forget {name}, and remove all previous versions?", yes)
+    place.forget(name, for_good=for_good)
+    kept = len(place.versions.numbers())
+    if as_json:
+        print_json({"forgotten": name, "versions_kept": kept})
+    note(f"forgot {name}" + (f"; {kept} previous versions are kept: engram undo, or --for-good" if kept else ""))
+
+
+@app.command(epilog="Example:\n\nengram rename birds.engram wren 'Eurasian wren'", rich_help_panel=CARE)
+def rename(
+    model: ModelPath,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The class as it is called.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="What to call it.", show_default=False)],
+    wait: Wait = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """Give a class another name."""
+    from engram.workshop import Workshop
+
+    Workshop(model, device="cpu", wait=wait, waiting=say_who).rename(old, new)
+    if as_json:
+        print_json({"old": old, "new": new})
+    note(f"{old} is called {new} now")
+
+
+@app.command(epilog="Example:\n\nengram undo birds.engram", rich_help_panel=CARE)
+def undo(model: ModelPath, yes: Yes = False, wait: Wait = 60.0, as_json: AsJson = False) -> None:
+    """Take the last change back: the version before takes the model's place, byte for byte.
+
+    A damaged model gives way to the last version that is whole.
+    """
+    from engram.workshop import Workshop
+
+    place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
+    _confirm("Take the last change back?", yes)
+    undone = place.undo()
+    names = place.read().names
+    if as_json:
+        print_json({"undone": undone and vars(undone), "classes": names})
+    what = described(undone) if undone else "the damaged file was replaced"
+    note(f"undone: {what}; {model} knows {len(names)} classes")
+
+
+def _confirm(question: str, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ValueError("there is no terminal to ask on; give --yes")
+    typer.confirm(question, abort=True, err=True)

@@ -1,0 +1,320 @@
+"""The practitioner's commands, as they are typed: results, exit codes, what is said where."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from toys import QUICK, paint
+
+from engram import cli
+
+NEW = ["--backbone", "averages", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
+
+
+@pytest.fixture(scope="module")
+def taught(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("taught")
+    paint(folder / "pictures", "red", "green", "blue", n=20)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["engram", "learn", f"{folder}/m.engram", f"{folder}/pictures", *NEW, "--quiet"])
+        with pytest.raises(SystemExit, match="0"):
+            cli.main()
+    return folder
+
+
+@pytest.fixture
+def birds(taught, tmp_path) -> Path:
+    """A model of red, green and blue, and the pictures it learned from."""
+    return Path(shutil.copytree(taught, tmp_path, dirs_exist_ok=True))
+
+
+def test_learning_and_learning_more(engram, tmp_path):
+    paint(tmp_path / "pictures", "red", "green", "blue", n=20)
+    first = engram("learn", "m.engram", "pictures", *NEW, "--json")
+    assert first.code == 0, first.err
+    assert {one["name"]: one["pictures"] for one in first.json["learned"]} == {"blue": 18, "green": 18, "red": 18}
+    assert first.json["check"]["new"] == {"pictures": 6, "right": 6, "accuracy": 1.0}
+    assert first.json["bytes"] == (tmp_path / "m.engram").stat().st_size
+    assert "base: 3 classes learned from 54 pictures" in first.err
+    assert "100.0% right" in first.err
+
+    again = engram("learn", "m.engram", "pictures")
+    assert again.code == 1
+    assert "nothing new to learn; m.engram knows 3 classes" in again.err
+
+    paint(tmp_path / "pictures", "cyan", "yellow")
+    second = engram("learn", "m.engram", "pictures", "--json")
+    assert [one["name"] for one in second.json["learned"]] == ["cyan", "yellow"]
+    assert second.json["classes"] == 5
+    assert second.json["check"]["known"]["pictures"] == 6
+    assert "1/2 cyan: learned from 7 pictures" in second.err
+    paint(tmp_path / "more", "cyan", seed=3)
+    assert "--more takes them): cyan" in engram("learn", "m.engram", "more").err
+    assert engram("learn", "m.engram", "more", "--more").code == 0
+
+
+def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
+    from engram.workshop import learning
+
+    paint(birds / "pictures", "cyan", "yellow")
+    real = learning.extract
+
+    def extract(paths, *args, **kwargs):
+        if any(path.parent.name == "yellow" for path in paths):
+            raise KeyboardInterrupt
+        return real(paths, *args, **kwargs)
+
+    monkeypatch.setattr(learning, "extract", extract)
+    stopped = engram("learn", "m.engram", "pictures")
+    assert stopped.code == 130
+    assert "interrupted; 1 classes were learned and saved; the same command goes on from there" in stopped.err
+    monkeypatch.undo()
+    assert "cyan" in engram("info", birds / "m.engram", "--json").out
+
+
+def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
+    from engram.workshop import learning
+
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 1:
+            paint(birds / "pictures", "cyan")
+        if len(naps) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(learning.time, "sleep", sleep)
+    done = engram("learn", "m.engram", "pictures", "--watch")
+    assert done.code == 0
+    assert "watching pictures; Ctrl-C ends it" in done.err
+    assert "1/1 cyan: learned from 7 pictures" in done.err
+
+
+def test_predicting(engram, birds):
+    paint(birds / "test", "red", "blue", n=2, seed=9)
+    given = engram("predict", "m.engram", "test", "--top", "2", "--json")
+    assert given.code == 0
+    assert [set(one) for one in given.json] == [{"path", "label", "similarity", "top"}] * 4
+    assert [one["label"] for one in given.json] == ["blue", "blue", "red", "red"]
+    for one in given.json:
+        assert [set(entry) for entry in one["top"]] == [{"label", "similarity"}] * 2
+        assert one["top"][0] == {"label": one["label"], "similarity": one["similarity"]}
+        assert one["top"][0]["similarity"] >= one["top"][1]["similarity"]
+    table = list(csv.DictReader(io.StringIO(engram("predict", "m.engram", "test", "--top", "2", "--csv").out)))
+    assert [row["label"] for row in table] == ["blue", "blue", "red", "red"]
+    assert [float(row["similarity_2"]) for row in table] == [one["top"][1]["similarity"] for one in given.json]
+    plain = engram("predict", "m.engram", "test/red/9-0.png", "--top", "1")
+    assert re.fullmatch(r"test/red/9-0\.png: red \(red [01]\.\d{3}\)\n", plain.out)
+    picture = (birds / "test" / "red" / "9-0.png").read_bytes()
+    assert engram("predict", "m.engram", "-", "--json", stdin=picture).json[0]["label"] == "red"
+    listed = engram("predict", "m.engram", "--list", "-", "--json", stdin=b"test/red/9-1.png\ntest/blue\n")
+    assert [one["path"] for one in listed.json] == ["test/red/9-1.png", "test/blue/9-0.png", "test/blue/9-1.png"]
+
+
+def test_unknown_below_the_similarity_in_the_model_file(engram, birds):
+    paint(birds / "test", "red", n=2, seed=9)
+    calibrated = engram("info", "m.engram", "--json").json["unknown"]["similarity"]
+    sure = engram("predict", "m.engram", "test", "--json").json[0]["similarity"]
+    assert engram("predict", "m.engram", "test", "--unknown", sure - 0.01, "--json").json[0]["label"] == "red"
+    assert engram("predict", "m.engram", "test", "--unknown", sure + 0.01, "--json").json[0]["label"] == "unknown"
+    noise = np.random.default_rng(0).integers(0, 255, (20, 28, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(birds / "noise.png")
+    answer = engram("predict", "m.engram", "noise.png", "--unknown", "auto", "--json").json[0]
+    assert answer["similarity"] < calibrated
+    assert answer["label"] == "unknown"
+    assert answer["top"][0]["label"] in ("red", "green", "blue")
+
+
+def test_evaluating(engram, birds):
+    paint(birds / "test", "red", "blue", n=3, seed=9)
+    (birds / "test" / "red").rename(birds / "test" / "green")  # three reds that are called green
+    paint(birds / "test", "black", n=1)  # and a class that nobody taught
+    (birds / "test" / "blue" / "broken.png").write_bytes(b"no")
+    done = engram("evaluate", "m.engram", "test", "--html", "out.html", "--json")
+    assert done.code == 0
+    assert done.json["pictures"] == 7
+    assert done.json["accuracy"] == pytest.approx(3 / 7)
+    assert {one["name"]: (one["pictures"], one["right"]) for one in done.json["classes"]} == {
+        "blue": (3, 3), "green": (3, 0), "black": (1, 0),
+    }  # fmt: skip
+    names, matrix = done.json["confusion"]["names"], np.array(done.json["confusion"]["matrix"])
+    assert names == ["blue", "green", "red", "black"]
+    assert matrix[1].tolist() == [0, 0, 3, 0]
+    assert done.json["unknown_to_the_model"] == ["black"]
+    assert "broken.png" in done.err
+    page = (birds / "out.html").read_text()
+    assert page.count("data:image/jpeg;base64,") == 4  # every picture that was taken for something else
+    assert "green taken for red: 3 of 3" in page
+    assert not re.search(r'(src|href)="(?!data:)', page)  # nothing is fetched
+    assert "<script" not in page
+    shown = engram("evaluate", "m.engram", "test")
+    assert "42.9% of 7 pictures right" in shown.out
+    assert (birds / "engram-evaluation.html").exists()
+
+
+def test_taking_care_of_a_model(engram, birds):
+    about = engram("info", "m.engram", "--json").json
+    assert [one["name"] for one in about["classes"]] == ["blue", "green", "red"]
+    assert "no picture" in about["not_stored"]
+    shown = engram("info", "m.engram").out
+    for text in ("red", "18", "base", "56 bytes", "averages@16", "previous versions: none kept", "check_learner"):
+        assert text in shown, text
+    assert engram("rename", "m.engram", "red", "rot", "--json").json == {"old": "red", "new": "rot"}
+    assert engram("rename", "m.engram", "rot", "rot").code == 1
+    asked = engram("forget", "m.engram", "rot")
+    assert asked.code == 2
+    assert "no terminal to ask on; give --yes" in asked.err
+    assert engram("forget", "m.engram", "rot", "--yes", "--json").json == {"forgotten": "rot", "versions_kept": 2}
+    assert engram("forget", "m.engram", "rot", "--yes").code == 2
+    what = [event["what"] for event in engram("history", "m.engram", "--json").json]
+    assert what == ["base", "rename", "forget"]
+    assert "renamed red to rot" in engram("history", "m.engram").out
+    undone = engram("undo", "m.engram", "--yes", "--json").json
+    assert (undone["undone"]["what"], undone["classes"]) == ("forget", ["blue", "green", "rot"])
+    assert engram("undo", "m.engram", "--yes").code == 0
+    nothing = engram("undo", "m.engram", "--yes")
+    assert nothing.code == 1
+    assert "nothing to go back to" in nothing.err
+
+
+def test_the_doctor_names_the_tensor_with_the_flipped_bit(engram, birds):
+    healthy = engram("doctor", "m.engram", "--json")
+    assert (healthy.code, healthy.json["whole"], healthy.json["classes"]) == (0, True, 3)
+    content = bytearray((birds / "m.engram").read_bytes())
+    size = int.from_bytes(content[:8], "little")
+    where = json.loads(content[8 : 8 + size])["classes.means"]["data_offsets"][0]
+    content[8 + size + where + 5] ^= 4
+    (birds / "m.engram").write_bytes(bytes(content))
+    for command in (
+        ["doctor"],
+        ["info"],
+        ["history"],
+        ["predict", "pictures"],
+        ["learn", "pictures"],
+        ["undo", "--yes"],
+    ):
+        found = engram(command[0], "m.engram", *command[1:])
+        assert found.code == (1 if command[0] == "undo" else 3), command
+        assert "Traceback" not in found.err
+        if command[0] != "undo":
+            assert "tensor classes.means does not match its checksum" in found.err
+            assert len(found.err.strip().splitlines()) == 1
+
+
+def test_the_doctor_looks_at_the_machine(engram):
+    found = engram("doctor", "--json")
+    assert found.code == 0
+    assert found.json["packages"]["torch"]
+    assert found.json["backbone"].startswith("efficientnet_lite0:pooled@224:sha256-")
+    assert found.json["self_test"]["right"] == "100%"
+    assert "self test: right 100%" in engram("doctor").out
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("learn m.engram nowhere", 2, "nowhere is not a folder"),
+        ("learn m.engram empty", 2, "expected one folder of pictures per class"),
+        ("learn no/m.engram pictures", 2, "is not a folder; make it first"),
+        ("learn new.engram pictures --backbone vgg99", 2, "no backbone is called 'vgg99'"),
+        ("learn new.engram pictures --set epochs=3", 2, "--set 'epochs=3' is not NAME=VALUE"),
+        ("learn new.engram pictures --holdout 1", 2, "holdout must be"),
+        ("predict m.engram", 1, "no pictures found"),
+        ("predict m.engram empty", 1, "no pictures found"),
+        ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
+        ("predict m.engram pictures --json --csv", 2, "choose one of --json and --csv"),
+        ("predict m.engram pictures --unknown maybe", 2, "--unknown takes auto or a similarity"),
+        ("predict m.engram pictures --top 0", 2, "see engram predict --help"),
+        ("predict nowhere.engram pictures", 2, "cannot read nowhere.engram: No such file"),
+        ("predict pictures/red/0-0.png pictures", 3, "damaged or not an engram model"),
+        ("evaluate m.engram empty", 2, "holds no folders"),
+        ("forget m.engram nobody --yes", 2, "knows no class 'nobody'; it knows blue, green, red"),
+        ("rename m.engram red blue", 2, "a class of that name exists"),
+        ("info", 2, "Missing argument"),
+        ("inform m.engram", 2, "No such command 'inform'"),
+        ("export m.engram m.txt", 2, "must end in .onnx or .pt2"),
+        ("export m.engram no/m.onnx", 2, "is not a folder; make it first"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_an_exit_code_and_no_change(engram, birds, command, code, message):
+    (birds / "empty").mkdir()
+    before = {path: path.read_bytes() for path in birds.rglob("*") if path.is_file()}
+    done = engram(*command.split())
+    assert done.code == code
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err
+    assert {path: path.read_bytes() for path in birds.rglob("*") if path.is_file()} == before
+
+
+def test_debug_shows_the_traceback(engram, birds):
+    done = engram("forget", "m.engram", "nobody", "--yes", "--debug")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert done.err.strip().splitlines()[-1].startswith("error: ")
+
+
+def test_quiet_says_nothing_but_the_result_and_errors(engram, birds):
+    paint(birds / "pictures", "cyan")
+    learned = engram("learn", "m.engram", "pictures", "-q")
+    assert (learned.code, learned.out, learned.err) == (0, "", "")
+    assert engram("predict", "m.engram", "pictures/red/0-0.png", "--quiet").out.startswith("pictures/red/0-0.png: red")
+    assert engram("predict", "m.engram", "nowhere.png", "--quiet").code == 2
+    assert "error" in engram("forget", "m.engram", "nobody", "--yes", "--quiet").err
+
+
+def test_every_command_has_help_with_an_example(engram):
+    for name in ("learn", "predict", "evaluate", "export", "info", "history", "forget", "rename", "undo", "doctor"):
+        page = engram(name, "--help")
+        assert page.code == 0
+        assert f"engram {name}" in page.out.split("Example")[1], name
+        for option in ("--json", "--quiet", "--debug"):
+            assert option in page.out, (name, option)
+    assert "Exit codes: 0 done, 1 nothing to do or found, 2 bad input, 3 damaged model." in engram("--help").out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_bar_on_the_terminal_leaves_the_result_alone(birds):
+    """Rich sends what is printed while a bar is shown to the bar's terminal, if it is let."""
+    import pty
+
+    ours, terminal = pty.openpty()
+    toys = Path(__file__).parent / "workshop"
+    script = f"import sys; sys.path.append({str(toys)!r}); import toys; from engram.cli import main; main()"
+    run = [sys.executable, "-c", script, "predict", "m.engram", "pictures", "--csv"]
+    done = subprocess.run(run, cwd=birds, stdout=subprocess.PIPE, stderr=terminal, text=True)
+    os.close(terminal)
+    assert len(done.stdout.splitlines()) == 61
+    assert b"60/60" in os.read(ours, 1 << 20)
+    os.close(ours)
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-c", "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()", *arguments]
+    return subprocess.run(run, capture_output=True, text=True, env={**os.environ, **environment})
+
+
+def test_help_is_quick_because_torch_stays_away():
+    script = "import sys, engram.cli; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_no_color():
+    colour = re.compile(r"\x1b\[[0-9;]*3[0-9]")
+    environment = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    assert colour.search(command("doctor", "nowhere", **environment).stderr)
+    assert not colour.search(command("doctor", "nowhere", NO_COLOR="1", **environment).stderr)
+
+
+def test_shells_can_complete_commands():
+    done = command(_ENGRAM_COMPLETE="complete_bash", COMP_WORDS="engram le", COMP_CWORD="1")
+    assert done.stdout.split() == ["learn"]
