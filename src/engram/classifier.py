@@ -174,8 +174,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def predict(self, X: ArrayLike | Pictures) -> NDArray[Any]:
         """The class whose mean has the smallest cosine distance to the code of each sample (Eq. 1)."""
-        best: NDArray[np.intp] = self._similarity(X).argmax(axis=1)
-        return self.classes_[best]
+        features = self._features(X)
+        return self.learner_.predict(features)
 
     def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         """Cosine similarity to each class mean, (n, classes); with two classes, as scikit-learn has it, (n,)."""
@@ -190,11 +190,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return proba
 
     def _similarity(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
+        features = self._features(X)
+        return self.learner_.scores(features)
+
+    def _features(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         self._require_fitted()
-        if not len(self.classes_):
+        if not self.learner_.labels:
             raise ValueError("every class has been forgotten; teach one with partial_fit")
-        features = self._input.vectors(X)
-        return self.learner_.scores(validate_data(self, features, reset=False, dtype=np.float32, order="C"))
+        checked: NDArray[np.float32] = validate_data(
+            self, self._input.vectors(X), reset=False, dtype=np.float32, order="C"
+        )
+        return checked
 
     # --- what is known ---------------------------------------------------------------------------------------------
 

@@ -5,9 +5,9 @@ are the paper's; docs/method.md restates it.
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -278,6 +278,13 @@ class PrototypeLearner(Learner):
         if self.encoder is None:
             raise ValueError("nothing has been learned yet; call learn first")
         return _encode(self.encoder, features * self.feature_scale)
+
+    def predict(self, X: ArrayLike | Tensor, among: Sequence[Label] | None = None) -> NDArray[Any]:
+        """The class whose mean is nearest by cosine (Eq. 1), found without a table of all similarities."""
+        if among is not None or not len(self.prototypes):
+            return super().predict(X, among)
+        _, rows = self.prototypes.nearest(self.encode(X))
+        return np.asarray([self.prototypes.labels[row] for row in rows[:, 0].tolist()])
 
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """Cosine similarity to every class mean (Eq. 1)."""
