@@ -132,6 +132,7 @@ def test_the_memory_table_is_exact():
     assert table.by_group() == {
         "network": encoder + decoder,
         "class memory": 3 * 16 * 4 + 3 * 8,
+        "stored samples": 0,
         "consolidation state": encoder,
     }
 

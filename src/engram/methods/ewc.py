@@ -23,7 +23,7 @@ class EWCConfig(SoftmaxConfig):
     """Every setting."""
 
     increment_epochs: int = 5
-    increment_rate: float = 5e-5
+    increment_rate: float = 1e-4
     lambda_ewc: float = 100.0
 
 
