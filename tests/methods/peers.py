@@ -21,6 +21,8 @@ QUICK: dict[str, dict[str, object]] = {
         "sleep_every": 3,
         "sleep_epochs": 15,
         "bla_epochs": 8,
+        "sleep_rate": 2e-3,
+        "lambda_input": 1.0,
         "batch_size": 16,
     },
     "icarl": {**SOFTMAX, "exemplars": 30},

@@ -22,6 +22,8 @@ from engram.nn.training import Penalty
 class EWCConfig(SoftmaxConfig):
     """Every setting."""
 
+    increment_epochs: int = 5
+    increment_rate: float = 1e-4
     lambda_ewc: float = 100.0
 
 

@@ -31,34 +31,46 @@ Network = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class FearNetConfig:
-    """Every setting; layers, epochs of sleep and of the BLA, and dropout are the paper's for CUB-200."""
+    """Every setting; layers, batch size, dropout, rates, epochs of sleep and BLA, and `sleep_every` are the paper's."""
 
     layers: tuple[int, int] = (350, 300)
     dropout: float = 0.25
     batch_size: int = 200
-    lambda_input: float = 1.0
+    lambda_input: float = 30.0
     lambda_hidden: float = 0.1
-    base_epochs: int = 100
+    base_epochs: int = 40
     base_rate: float = 2e-3
     sleep_every: int = 10  # classes
     sleep_epochs: int = 60
     sleep_rate: float = 2e-3
+    dreams: int = 2  # of a class for every sample it was learned from
+    spread: float = 1.5  # how much wider dreams are than the codes of training samples, which lie close together
     decay: float = 0.5  # of the rates, four times in a training
     bla_width: int = 256
     bla_epochs: int = 20
     bla_rate: float = 2e-3
     shrinkage: float = 0.1  # of the covariances
     bla_dreams: int = 20  # of every class
+    bla_prior: float = 0.5  # 0: to the BLA, HC and mPFC weigh the same; 1: every class does
     closeness: float = 1e-3  # ε of the HC
-    sharpness: float = 1.0  # the power of its 1/(ε + distance)
+    sharpness: float = 10.0  # the power of its 1/(ε + distance)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         require(self, len(self.layers) == 2 and min(self.layers) > 0, "layers", "two sizes above 0")
-        for name in ("batch_size", "sleep_every", "bla_width", "bla_dreams", "closeness", "sharpness", "decay"):
+        for name in (
+            "batch_size",
+            "sleep_every",
+            "dreams",
+            "spread",
+            "bla_width",
+            "bla_dreams",
+            "closeness",
+            "sharpness",
+        ):
             require(self, getattr(self, name) > 0, name, "a number above 0")
         for name, value in asdict(self).items():
-            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate", "_prior")):
                 require(self, value >= 0, name, "a number of at least 0")
         for name in ("dropout", "shrinkage"):
             require(self, 0 <= getattr(self, name) < 1, name, "at least 0 and below 1")
@@ -158,18 +170,21 @@ class FearNet(TensorLearner):
 
     def _dreamt(self, tensors: Network, counts: Tensor) -> tuple[Tensor, Tensor]:
         """Codes drawn from every class's Gaussian, so many of each, and whose they are."""
-        return draw(
-            tensors["classes.means"], statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage), counts
-        )
+        covariances = statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage) * self.config.spread
+        return draw(tensors["classes.means"], covariances, counts)
 
     def _slept(self, tensors: dict[str, Tensor], lesson: Lesson) -> dict[str, Tensor]:
         """Train the mPFC on the HC's samples and on what it dreams of the classes before, then empty the HC."""
-        codes, dreamt = self._dreamt(tensors, tensors["classes.counts"])
+        counts = tensors["classes.counts"]
+        codes, dreamt = self._dreamt(tensors, counts * self.config.dreams)
         x = torch.cat([unit(tensors["samples.features"]), decode(tensors, codes)])
         targets = torch.cat([tensors["samples.targets"], dreamt])
         network = self._train_mpfc(tensors, x, targets, "sleep", lesson)
-        emptied = {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
-        return network | self._statistics(network, x, targets, lesson.classes) | emptied
+        learned = self._statistics(network, x, targets, lesson.classes)
+        # A dream stands for no new sample, and is wider than what it is a dream of.
+        learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=lesson.classes)
+        learned["classes.covariances"][counts > 0] /= self.config.spread
+        return network | learned | {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
 
     # --- BLA: is this code one of the HC's? --------------------------------------------------------------------------
 
@@ -180,7 +195,9 @@ class FearNet(TensorLearner):
         dreamt, _ = self._dreamt(tensors, (tensors["classes.counts"] > 0) * config.bla_dreams)
         codes = torch.cat([recent, dreamt])
         is_recent = torch.cat([torch.ones(len(recent)), torch.zeros(len(dreamt))]).long().to(self.device)
-        weight = torch.tensor(len(dreamt) / len(recent), device=self.device)
+        classes = len(tensors["samples.targets"].unique()), int((tensors["classes.counts"] > 0).sum())
+        prior = (classes[0] / classes[1]) ** config.bla_prior
+        weight = torch.tensor(prior * len(dreamt) / len(recent), device=self.device)
         created = self._created(lesson.features.shape[1])
         trained = {name: tensor for name, tensor in created.items() if ".bla." in name}
 
@@ -214,8 +231,8 @@ class FearNet(TensorLearner):
             return slow
         a = amygdala(tensors, code).sigmoid()[:, None]
         near = nearest_per_class(x, unit(tensors["samples.features"]), tensors["samples.targets"], len(self.labels))
-        recent = (self.config.closeness + near).pow(-self.config.sharpness)
-        return torch.maximum(a * recent / recent.sum(dim=1, keepdim=True), (1 - a) * slow)
+        recent = (-self.config.sharpness * (self.config.closeness + near).log()).softmax(dim=1)
+        return torch.maximum(a * recent, (1 - a) * slow)
 
 
 def unit(features: Tensor) -> Tensor:

@@ -23,6 +23,8 @@ Network = dict[str, Tensor]
 class GANReplayConfig(SoftmaxConfig):
     """Every setting."""
 
+    increment_epochs: int = 10
+    increment_rate: float = 3e-4
     replayed: int = 2000  # pseudo-samples of old classes for every task, as many as iCaRL has exemplars
     noise: int = 64
     gan_width: int = 512

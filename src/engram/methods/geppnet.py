@@ -23,7 +23,7 @@ class GeppNetConfig:
     """Every setting; the map's size is that of the published comparison."""
 
     side: int = 23
-    sharpness: float = 10.0
+    sharpness: float = 3.0
     unsure: float = 0.5  # the map learns from samples whose two best answers differ by less, and from wrong ones
     map_epochs: int = 20
     map_rate: float = 0.3
@@ -33,8 +33,8 @@ class GeppNetConfig:
     base_epochs: int = 30
     base_rate: float = 1e-2
     increment_map_epochs: int = 1
-    increment_epochs: int = 3
-    increment_rate: float = 1e-2
+    increment_epochs: int = 10
+    increment_rate: float = 3e-2
 
     def __post_init__(self) -> None:
         for name in ("side", "sharpness", "radius", "last_radius", "batch_size"):

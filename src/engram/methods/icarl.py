@@ -21,6 +21,7 @@ from engram.nn.training import Loss
 class ICaRLConfig(SoftmaxConfig):
     """Every setting; 2,000 exemplars in all, as the paper's K for 100 classes."""
 
+    increment_epochs: int = 5
     exemplars: int = 2000
 
     def __post_init__(self) -> None:

@@ -20,6 +20,8 @@ from engram.nn.training import Loss
 class LwFConfig(SoftmaxConfig):
     """Every setting; the temperature is the paper's."""
 
+    increment_epochs: int = 5
+    increment_rate: float = 3e-5
     lambda_old: float = 1.0
     temperature: float = 2.0
 

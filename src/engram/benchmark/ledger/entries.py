@@ -46,7 +46,8 @@ def _title(row: Row) -> str:
 
 
 def _features(row: Row) -> str:
-    return str(row.record["backbone"]).split("@")[0]
+    """The backbone and the layer, without how it was scaled and which weights it had."""
+    return str(row.record["backbone"]).split("@")[0].split(",")[0]
 
 
 def kept_bytes(row: Row) -> list[float]:

@@ -60,6 +60,8 @@ def costs(entries: Sequence[Entry]) -> Picture:
         limits = lowest / 1.5, highest * 1.5
         axis.set_yscale("log")
         axis.set_ylim(*limits)
+        if highest < 30 * lowest:
+            axis.yaxis.get_major_locator().set_params(subs=(1, 2, 5))
         axis.minorticks_off()
         axis.yaxis.set_major_formatter(lambda value, _: show(value))
         axis.set_xlabel("classes seen")
