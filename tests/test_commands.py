@@ -187,6 +187,18 @@ def test_taking_care_of_a_model(engram, birds):
     assert "nothing to go back to" in nothing.err
 
 
+def test_on_a_terminal_it_asks_first(engram, birds):
+    before = (birds / "m.engram").read_bytes()
+    refused = engram("forget", "m.engram", "red", stdin=b"n\n", terminal=True)
+    assert refused.code == 1
+    assert "Forget red?" in refused.err
+    assert "stopped; nothing was changed" in refused.err
+    assert (birds / "m.engram").read_bytes() == before
+    assert engram("forget", "m.engram", "red", stdin=b"y\n", terminal=True).code == 0
+    assert engram("undo", "m.engram", stdin=b"y\n", terminal=True).code == 0
+    assert (birds / "m.engram").read_bytes() == before
+
+
 def test_the_doctor_names_the_tensor_with_the_flipped_bit(engram, birds):
     healthy = engram("doctor", "m.engram", "--json")
     assert (healthy.code, healthy.json["whole"], healthy.json["classes"]) == (0, True, 3)
