@@ -246,6 +246,7 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
         ("predict m.engram pictures --json --csv", 2, "choose one of --json and --csv"),
         ("predict m.engram pictures --unknown maybe", 2, "--unknown takes auto or a similarity"),
+        ("predict m.engram pictures --device warp", 2, "error: unknown device 'warp'"),
         ("predict m.engram pictures --top 0", 2, "see engram predict --help"),
         ("predict nowhere.engram pictures", 2, "cannot read nowhere.engram: No such file"),
         ("predict pictures/red/0-0.png pictures", 3, "damaged or not an engram model"),
