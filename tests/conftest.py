@@ -34,9 +34,11 @@ def engram(monkeypatch, capsys, tmp_path) -> Callable[..., Outcome]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: object, stdin: bytes = b"") -> Outcome:
+    def run(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["engram", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        given = io.TextIOWrapper(io.BytesIO(stdin))
+        monkeypatch.setattr(given, "isatty", lambda: terminal)
+        monkeypatch.setattr(sys, "stdin", given)
         monkeypatch.setattr(app.console, "quiet", False)
         monkeypatch.setattr(app, "_debugging", False)
         with pytest.raises(SystemExit) as end:

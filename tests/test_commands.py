@@ -187,6 +187,18 @@ def test_taking_care_of_a_model(engram, birds):
     assert "nothing to go back to" in nothing.err
 
 
+def test_on_a_terminal_it_asks_first(engram, birds):
+    before = (birds / "m.engram").read_bytes()
+    refused = engram("forget", "m.engram", "red", stdin=b"n\n", terminal=True)
+    assert refused.code == 1
+    assert "Forget red?" in refused.err
+    assert "stopped; nothing was changed" in refused.err
+    assert (birds / "m.engram").read_bytes() == before
+    assert engram("forget", "m.engram", "red", stdin=b"y\n", terminal=True).code == 0
+    assert engram("undo", "m.engram", stdin=b"y\n", terminal=True).code == 0
+    assert (birds / "m.engram").read_bytes() == before
+
+
 def test_the_doctor_names_the_tensor_with_the_flipped_bit(engram, birds):
     healthy = engram("doctor", "m.engram", "--json")
     assert (healthy.code, healthy.json["whole"], healthy.json["classes"]) == (0, True, 3)
@@ -234,6 +246,7 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
         ("predict m.engram pictures --json --csv", 2, "choose one of --json and --csv"),
         ("predict m.engram pictures --unknown maybe", 2, "--unknown takes auto or a similarity"),
+        ("predict m.engram pictures --device warp", 2, "error: unknown device 'warp'"),
         ("predict m.engram pictures --top 0", 2, "see engram predict --help"),
         ("predict nowhere.engram pictures", 2, "cannot read nowhere.engram: No such file"),
         ("predict pictures/red/0-0.png pictures", 3, "damaged or not an engram model"),
@@ -268,7 +281,9 @@ def test_quiet_says_nothing_but_the_result_and_errors(engram, birds):
     learned = engram("learn", "m.engram", "pictures", "-q")
     assert (learned.code, learned.out, learned.err) == (0, "", "")
     assert engram("predict", "m.engram", "pictures/red/0-0.png", "--quiet").out.startswith("pictures/red/0-0.png: red")
-    assert engram("predict", "m.engram", "nowhere.png", "--quiet").code == 2
+    missing = engram("predict", "m.engram", "nowhere.png", "--quiet")
+    assert (missing.code, missing.out) == (2, "")
+    assert "cannot read nowhere.png" in missing.err
     assert "error" in engram("forget", "m.engram", "nobody", "--yes", "--quiet").err
 
 
@@ -311,8 +326,8 @@ def test_help_is_quick_because_torch_stays_away():
 def test_no_color():
     colour = re.compile(r"\x1b\[[0-9;]*3[0-9]")
     environment = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    assert colour.search(command("doctor", "nowhere", **environment).stderr)
-    assert not colour.search(command("doctor", "nowhere", NO_COLOR="1", **environment).stderr)
+    assert colour.search(command("learn", **environment).stderr)
+    assert not colour.search(command("learn", NO_COLOR="1", **environment).stderr)
 
 
 def test_shells_can_complete_commands():

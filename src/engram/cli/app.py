@@ -137,6 +137,11 @@ def note(text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def complain(text: str) -> None:
+    """Tell a person that something went wrong, though the work goes on."""
+    _errors.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """The result, for the next program."""
     typer.echo(json.dumps(value, indent=2))

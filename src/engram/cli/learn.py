@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
-from engram.cli.app import INTERRUPTED, NOTHING, app, console, note, print_json
+from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
 from engram.cli.options import MAIN, AsJson, Device, ModelPath, Wait, megabytes, say_who
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ def _summary(place: "Workshop", report: "Report", as_json: bool) -> None:
     if as_json:
         print_json(_as_json(report, classes, size))
     for path, reason in report.unreadable:
-        note(f"passed over {path}: {reason}")
+        complain(f"passed over {path}: {reason}")
     for name, reason in report.skipped:
-        note(f"not learned: {name}: {reason}")
+        complain(f"not learned: {name}: {reason}")
     if report.changed:
         note(f"known, but with other pictures than were learned (--more takes them): {', '.join(report.changed)}")
     if not report.learned:

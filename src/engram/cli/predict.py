@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from engram.cli.app import BAD_INPUT, NOTHING, app, note, print_json, progress
+from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
 from engram.cli.options import MAIN, AsJson, Device, ModelPath
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def predict(
                     yield one
                 else:
                     unreadable += 1
-                    note(f"cannot read {one.path}: {one.reason}")
+                    complain(f"cannot read {one.path}: {one.reason}")
 
     if as_json:
         print_json([answer.as_json() for answer in answered()])
@@ -158,7 +158,7 @@ def evaluate(
         paths = [Path(path) for path in split.images]
         result = evaluate_pictures(loaded, paths, split.labels, device=device, progress=update)
     for one in result.unreadable:
-        note(f"cannot read {one.path}: {one.reason}")
+        complain(f"cannot read {one.path}: {one.reason}")
     if not result.pictures:
         note(f"no picture in {folder} could be read")
         raise typer.Exit(NOTHING)
