@@ -105,8 +105,11 @@ def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
     assert listed[0]["identity"].startswith("efficientnet_lite0:pooled@224:sha256-")
     wrong = engram_command("cache", "--cache", "kept", "clear", "nothing", "--yes", cwd=folder_of_pictures)
     assert wrong.returncode == 2
-    exported = engram_command(*run, "--export", "features.safetensors", "--half", cwd=folder_of_pictures)
+    exported = engram_command(*run, "--export", "features.safetensors", "--half", "--json", cwd=folder_of_pictures)
     assert exported.returncode == 0, exported.stderr
+    said = json.loads(exported.stdout)
+    assert said["train"] == {"pictures": 6, "features": 1280, "skipped": 1}
+    assert said["export"] == "features.safetensors"
     carried = import_features(folder_of_pictures / "features.safetensors", "folder", "cpu")
     here = load_features("folder", folder_of_pictures / "pictures", cache=folder_of_pictures / "kept", device="cpu")
     assert carried.backbone == here.backbone

@@ -77,8 +77,13 @@ def test_settings_can_be_changed_by_name():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
-    process = bench("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run", cwd=folder)
+    process = bench("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run", "--json", cwd=folder)
     assert process.returncode == 0, process.stderr
+    said, written = json.loads(process.stdout), json.loads((folder / "run" / "results.json").read_text())
+    assert said["out"] == "run"
+    for one, other in zip(said["records"], written["records"], strict=True):
+        assert one == {key: other[key] for key in one}
+        assert {"method", "psi_base", "psi_new", "psi_all", "final_accuracy"} <= one.keys()
     return folder / "run"
 
 
@@ -126,8 +131,10 @@ def test_a_report_is_written_and_can_be_rebuilt(finished):
     page = (finished / "report.html").read_text()
     assert "digits" in page
     (finished / "report.html").unlink()
-    command = [sys.executable, "-c", "from engram.cli import main; main()", "report", str(finished)]
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    command = [sys.executable, "-c", "from engram.cli import main; main()", "report", str(finished), "--json"]
+    rebuilt = subprocess.run(command, capture_output=True)
+    assert rebuilt.returncode == 0
+    assert json.loads(rebuilt.stdout) == {"report": str(finished / "report.html")}
     assert (finished / "report.html").stat().st_size == pytest.approx(len(page.encode()), rel=0.05)
     assert not list(finished.rglob("*.engram"))  # when a run has ended only numbers stay
 

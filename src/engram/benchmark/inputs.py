@@ -31,6 +31,7 @@ def load_features(
     backbone: str = "efficientnet_lite0",
     weights: Path | None = None,
     cache: Path | None = None,
+    half: bool = False,
     device: str = "auto",
     progress: Callable[[int, int], None] | None = None,
 ) -> Inputs:
@@ -44,11 +45,11 @@ def load_features(
         assert data.test is not None
         return Inputs(_vectors(data.train, where), _vectors(data.test, where), "pixels")
     network = backbones.create(backbone, weights=weights)
-    store = FeatureCache(cache)
+    store = FeatureCache(cache, dtype="float16" if half else "float32")
 
     def features(split: Split) -> Samples:
         found = store.features(split.images, network, device=device, progress=progress)
-        return Samples(torch.from_numpy(found.values).to(where), np.asarray(split.labels)[found.kept])
+        return Samples(torch.from_numpy(found.values).to(where, torch.float32), np.asarray(split.labels)[found.kept])
 
     train = features(data.train)
     if data.test is not None:

@@ -1,4 +1,4 @@
-"""The commands for data sets and experiments: demo, features, cache, bench, report."""
+"""The commands for data sets and experiments: demo, features, cache, bench, methods, tables, report."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as RichProgress
 from rich.table import Table
 
-from engram.cli.app import app, console
+from engram.cli.app import app, console, print_json
 from engram.cli.app import progress as _progress
-from engram.cli.options import RESEARCH
+from engram.cli.options import RESEARCH, AsJson
 
 if TYPE_CHECKING:
     from engram.nn.training import Progress
@@ -82,6 +82,7 @@ def features(
         Path | None, typer.Option(help="Also write features and labels to one file, for bench --features elsewhere.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: AsJson = False,
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
     from engram import backbones
@@ -94,20 +95,28 @@ def features(
     if dataset == "digits":
         raise ValueError("the digits are feature vectors already; choose cifar100, cub200 or folder")
     network = backbones.create(backbone, weights=weights)
+    result: dict[str, object] = {"kept_in": str(store.root), "backbone": network.identity}
     for name, split in (("train", pictures.train), ("test", pictures.test)):
         if split is None:
             continue
         with _progress(f"{dataset} {name}") as update:
             stored = store.fill(split.images, network, device=device, strict=strict, progress=update)
-        typer.echo(f"{dataset} {name}: {len(stored):,} pictures, {stored.dim} features each")
+        result[name] = {"pictures": len(stored), "features": stored.dim, "skipped": len(stored.skipped)}
+        if not as_json:
+            typer.echo(f"{dataset} {name}: {len(stored):,} pictures, {stored.dim} features each")
         for skipped, reason in stored.skipped:
             console.print(f"skipped {skipped}: {reason}", highlight=False, markup=False, soft_wrap=True)
         if stored.skipped:
             console.print(f"{len(stored.skipped):,} pictures could not be read and were skipped", highlight=False)
+    if export is not None:
+        inputs = load_features(dataset, data, backbone=backbone, weights=weights, cache=cache, half=half, device=device)
+        export_features(export, dataset, inputs, half=half)
+        result["export"] = str(export)
+    if as_json:
+        print_json(result)
+        return
     typer.echo(f"kept in {store.root} as {network.identity}")
     if export is not None:
-        inputs = load_features(dataset, data, backbone=backbone, weights=weights, cache=cache, device=device)
-        export_features(export, dataset, inputs, half=half)
         typer.echo(f"written to {export}")
 
 
@@ -119,7 +128,7 @@ app.add_typer(cache_app, name="cache", rich_help_panel=RESEARCH)
 def cache_list(
     context: typer.Context,
     cache: Annotated[Path | None, typer.Option(help="Cache folder (default: $ENGRAM_CACHE).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List what is kept, per backbone."""
     from engram.features import FeatureCache
@@ -134,7 +143,7 @@ def cache_list(
             {"identity": e.identity, "dtype": e.dtype, "count": e.count, "bytes": e.bytes, "path": str(e.path)}
             for e in entries
         ]
-        typer.echo(json.dumps(rows, indent=2))
+        print_json(rows)
         return
     table = Table(title=f"Features kept in {store.root}")
     for heading in ("backbone", "pictures", "number format", "MB"):
@@ -193,6 +202,7 @@ def bench(
     checkpoint_every: Annotated[
         float, typer.Option(help="Seconds between checkpoints; 0 makes one after every task.")
     ] = 0.0,
+    as_json: AsJson = False,
 ) -> None:
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
     import torch
@@ -241,26 +251,32 @@ def bench(
             bars.update(bar, completed=done, description=f"{name} order {seed} task {task + 1}/{tasks} {at}")
 
         results = run_bench(plan, presets, progress)
+    write_report([out / "results.json"], out)
+    measured = ("psi_base", "psi_new", "psi_all", "final_accuracy")
+    if as_json:
+        shown = ("dataset", "backbone", "method", "preset", *measured)
+        rows = [{key: record[key] for key in shown} for record in results["records"]]
+        print_json({"out": str(out), "records": rows})
+        return
     table = Table(title=f"{dataset}, {plan.base} classes first, then {step} at a time; {orders} class orders")
     ideal = results["records"][0]["alpha_ideal"]["accuracy"]
     table.caption = f"α_ideal (offline network on the same features): {ideal:.3f}"
     for heading in ("method", "Ψ_base", "Ψ_new", "Ψ_all", "final accuracy"):
         table.add_column(heading, justify="left" if heading == "method" else "right", no_wrap=True)
     for record in results["records"]:
-        parts = [record[part] for part in ("psi_base", "psi_new", "psi_all", "final_accuracy")]
+        parts = [record[part] for part in measured]
         table.add_row(record["method"], *(f"{part['mean']:.3f} ± {part['std']:.3f}" for part in parts))
     Console().print(table)
-    write_report([out / "results.json"], out)
     typer.echo(f"results and report in {out}")
 
 
 @app.command(rich_help_panel=RESEARCH)
-def methods(as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False) -> None:
+def methods(as_json: AsJson = False) -> None:
     """List the methods: their papers, what they store of a class, and what they are given beyond the protocol."""
     from engram.methods import METHODS
 
     if as_json:
-        typer.echo(json.dumps({name: asdict(learner.about) for name, learner in METHODS.items()}, indent=2))
+        print_json({name: asdict(learner.about) for name, learner in METHODS.items()})
         return
     for name, learner in METHODS.items():
         about = learner.about
@@ -273,11 +289,16 @@ def methods(as_json: Annotated[bool, typer.Option("--json", help="Print the list
 def tables(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
     out: Annotated[Path, typer.Option(help="Folder for tables.md and its pictures.")] = Path("tables"),
+    as_json: AsJson = False,
 ) -> None:
     """Make the paper's Tables 3, 5 and 4 with all methods run and all published, and the pictures beside them."""
     from engram.benchmark.ledger import write_tables
 
-    typer.echo(write_tables([path / "results.json" if path.is_dir() else path for path in runs], out))
+    text = write_tables([path / "results.json" if path.is_dir() else path for path in runs], out)
+    if as_json:
+        print_json({"out": str(out), "files": sorted(path.name for path in out.iterdir())})
+        return
+    typer.echo(text)
     console.print(f"tables and pictures in {out}", highlight=False, markup=False, soft_wrap=True)
 
 
@@ -285,6 +306,7 @@ def tables(
 def report(
     runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")],
     out: Annotated[Path | None, typer.Option(help="Where to write the report (default: the first folder).")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rebuild the report of a run, or compare several."""
     from engram.benchmark.report import write_report
@@ -292,4 +314,8 @@ def report(
     files = [path / "results.json" if path.is_dir() else path for path in runs]
     target = out or files[0].parent
     write_report(files, target)
-    typer.echo(f"report in {target / 'report.html'}")
+    page = target / "report.html"
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        typer.echo(f"report in {page}")
