@@ -1,8 +1,9 @@
 """One model file and all that is done with it: what the command line is made of, and anything else may be."""
 
 from engram.workshop.answers import UNKNOWN, Answer, Evaluation, Unreadable, answers, evaluate, unknown_similarity
-from engram.workshop.learning import Check, Learned, Plan, Report, Step, learn, watch
+from engram.workshop.learning import Check, Examples, Learned, Plan, Report, Step, learn, watch
 from engram.workshop.lock import ModelBusyError
+from engram.workshop.picture import Picture
 from engram.workshop.records import Event, Notes
 from engram.workshop.workshop import Model, NothingToDoError, Workshop
 
@@ -12,11 +13,13 @@ __all__ = [
     "Check",
     "Evaluation",
     "Event",
+    "Examples",
     "Learned",
     "Model",
     "ModelBusyError",
     "Notes",
     "NothingToDoError",
+    "Picture",
     "Plan",
     "Report",
     "Step",

@@ -16,11 +16,14 @@ from engram.classifier import IncrementalClassifier
 from engram.data import class_folders
 from engram.features import extract
 from engram.nn.training import Progress
+from engram.workshop.picture import Picture, file_size
 from engram.workshop.records import ClassRecord, Event, Notes, Unknown, now
 from engram.workshop.workshop import Model, Workshop
 
-Folders = Mapping[str, Sequence[Path]]  # name of a class -> its pictures
+Source = Path | Picture
+Folders = Mapping[str, Sequence[Source]]  # name of a class -> its pictures
 Array = np.ndarray[Any, Any]
+Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
 
 # For some dozens of pictures per class; how they were picked, and what they reach, is in docs/commands.md.
 SETTINGS: dict[str, Any] = {
@@ -61,7 +64,7 @@ class Plan:
 class Step:
     """What a progress callback is told: which class (or the base), what is being done to it, and how far that is.
 
-    `saved` is about the classes of the lesson: so many of so many are done and safe.
+    `saved` is about the classes of the lesson: so many of so many are done and safe. Training tells its `loss`.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Step:
     done: int
     total: int
     learned: tuple["Learned", ...] = ()
+    loss: float | None = None
 
 
 Tell = Callable[[Step], None]
@@ -104,6 +108,8 @@ class Report:
 
     `changed` are known classes whose folder holds other pictures than were learned, `known` the other known ones.
     `skipped` are classes that could not be learned, `unreadable` pictures that could not be read, both with the reason.
+    `check_before` and `check_known` ask about the same pictures of classes known before, before and after learning;
+    `held` are the features of the pictures held back of the classes that were learned.
     """
 
     learned: list[Learned] = field(default_factory=list)
@@ -112,18 +118,27 @@ class Report:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     check_new: Check = Check()
+    check_before: Check = Check()
     check_known: Check = Check()
+    held: dict[str, Array] = field(default_factory=dict)
     seconds: float = 0.0
 
 
-def learn(workshop: Workshop, folders: Folders, plan: Plan, tell: Tell = lambda step: None) -> Report:
+def learn(
+    workshop: Workshop,
+    folders: Folders,
+    plan: Plan,
+    tell: Tell = lambda step: None,
+    examples: Examples | None = None,
+) -> Report:
     """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
 
-    Each class is saved before the next is begun: stopped by whatever means, the same call goes on where it was.
+    Each class is saved before the next is begun: stopped by whatever means, the same call goes on where it was. Known
+    classes are checked with `examples`, and with pictures that were held back of them and lie in their folders.
     """
     began = time.perf_counter()
     with workshop.changing("learn"):
-        lesson = _Lesson(workshop, plan, tell)
+        lesson = _Lesson(workshop, plan, tell, examples or {})
         if workshop.exists():
             lesson.increments(workshop.read(), folders)
         else:
@@ -166,8 +181,8 @@ def _state(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
 class _Lesson:
     """One call of `learn`, under the lock."""
 
-    def __init__(self, workshop: Workshop, plan: Plan, tell: Tell) -> None:
-        self.workshop, self.plan, self.tell = workshop, plan, tell
+    def __init__(self, workshop: Workshop, plan: Plan, tell: Tell, examples: Examples) -> None:
+        self.workshop, self.plan, self.tell, self.examples = workshop, plan, tell, examples
         self.report = Report()
 
     def base(self, folders: Folders) -> None:
@@ -175,6 +190,7 @@ class _Lesson:
         plan, began = self.plan, time.perf_counter()
         backbone = backbones.create(plan.backbone)
         marks = {name: fingerprint(paths) for name, paths in folders.items()}  # now, as they may be gone afterwards
+        size = sum(file_size(path) for paths in folders.values() for path in paths)
         trained, held = [], []
         for name, paths in folders.items():
             train, back = hold_back(paths, plan.holdout)
@@ -203,13 +219,14 @@ class _Lesson:
         unknown = _calibrate(clf, looked.values[is_train], held_values)
         seconds = time.perf_counter() - began
         classes = {name: ClassRecord(now(), 0, {marks[name]: plan.holdout}) for name in counts}
-        event = Event(now(), "base", counts, round(seconds, 1))
+        self.report.held = {name: held_values[held_labels == name] for name in counts}
+        check = self.report.check_new = _check(clf, self.report.held)
+        event = Event(now(), "base", counts, round(seconds, 1), None, size, check.pictures, check.right)
         keep = Notes().keep if plan.keep is None else plan.keep
-        model = self.workshop.commit(clf, Notes(1, keep, unknown, (event,), classes), before=None)
+        self.workshop.commit(clf, Notes(1, keep, unknown, (event,), classes), before=None)
         for name, n in counts.items():
-            self.report.learned.append(Learned(name, n, int((held_labels == name).sum()), 0, seconds))
+            self.report.learned.append(Learned(name, n, len(self.report.held[name]), 0, seconds))
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
-        self.report.check_new = _check(model, held_values, held_labels)
 
     def increments(self, model: Model, folders: Folders) -> None:
         """Learn every class that is new, and with `more` the new pictures of known ones."""
@@ -224,21 +241,23 @@ class _Lesson:
                 (todo if self.plan.more else self.report.changed).append(name)
             else:
                 self.report.known.append(name)
-        held: list[tuple[Array, Array]] = []
+        if todo:
+            given = {name: values for name, values in self.examples.items() if name in model.names}
+            self.examples = _together(given, self._held_back_before(model, folders))
+            self.report.check_before = _check(model.clf, self.examples)
         for number, name in enumerate(todo, 1):
             learned = self._increment(model, name, folders[name])
             if learned is not None:
-                model, values = learned
-                held.append((values, np.full(len(values), name)))
+                model = learned
                 self.tell(Step(name, "saved", number, len(todo), (self.report.learned[-1],)))
-        if held:
-            self.report.check_new = _check(model, *(np.concatenate(parts) for parts in zip(*held, strict=True)))
-            self._check_known(model, folders)
+        if self.report.learned:
+            self.report.check_new = _check(model.clf, self.report.held)
+            self.report.check_known = _check(model.clf, self.examples)
 
-    def _increment(self, model: Model, name: str, paths: Sequence[Path]) -> tuple[Model, Array] | None:
-        """Learn one class and save; the features of what was held back, or None if no picture could be read."""
+    def _increment(self, model: Model, name: str, paths: Sequence[Source]) -> Model | None:
+        """Learn one class and save; None if no picture could be read."""
         plan, began, notes = self.plan, time.perf_counter(), model.notes
-        known, mark = name in model.names, fingerprint(paths)
+        known, mark, size = name in model.names, fingerprint(paths), sum(map(file_size, paths))
         train, back = hold_back(paths, plan.holdout)
         looked = self._look(name, [*train, *back], model.clf.backbone_)
         is_train = looked.kept < len(train)
@@ -254,28 +273,33 @@ class _Lesson:
         record = notes.classes.get(name) if known else None
         record = record or ClassRecord(now(), increment, {})
         record = replace(record, folders={**record.folders, mark: plan.holdout})
-        event = Event(now(), "more" if known else "learn", {name: pictures}, round(seconds, 1))
+        held = {**self.report.held, name: looked.values[~is_train]}
+        check = _check(model.clf, _together(self.examples, held))
+        what: Literal["more", "learn"] = "more" if known else "learn"
+        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, check.pictures, check.right)
         after = notes.after(event, classes={**notes.classes, name: record})
         if plan.keep is not None:
             after = replace(after, keep=plan.keep)
         saved = self.workshop.commit(model.clf, after, before=notes)
-        held_back = len(looked.kept) - pictures
-        self.report.learned.append(Learned(name, pictures, held_back, increment, time.perf_counter() - began))
-        return saved, looked.values[~is_train]
+        self.report.held = held
+        self.report.learned.append(Learned(name, pictures, len(held[name]), increment, time.perf_counter() - began))
+        return saved
 
-    def _check_known(self, model: Model, folders: Folders) -> None:
-        """Ask about the pictures of classes known before, if they lie in the folder and were held back."""
+    def _held_back_before(self, model: Model, folders: Folders) -> Examples:
+        """Look at the pictures of known classes that lie in the folder and were held back."""
         back = []
         for name in self.report.known:
             shares = model.notes.classes[name].folders
             back += [(name, path) for path in hold_back(folders[name], shares[fingerprint(folders[name])])[1]]
         back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
-        if back:
-            looked = self._look("the check", [path for _, path in back], model.clf.backbone_, "check")
-            self.report.check_known = _check(model, looked.values, np.array([name for name, _ in back])[looked.kept])
+        if not back:
+            return {}
+        looked = self._look("the check", [path for _, path in back], model.clf.backbone_, "check")
+        labels = np.array([name for name, _ in back])[looked.kept]
+        return {str(name): looked.values[labels == name] for name in np.unique(labels)}
 
     def _look(
-        self, name: str, paths: Sequence[Path], backbone: Backbone, stage: Literal["look", "check"] = "look"
+        self, name: str, paths: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
     ) -> Any:
         def progress(done: int, total: int) -> None:
             self.tell(Step(name, stage, done, total))
@@ -285,10 +309,10 @@ class _Lesson:
         return looked
 
     def _training(self, name: str) -> Callable[[Progress], None]:
-        return lambda progress: self.tell(Step(name, "train", progress.epoch, progress.epochs))
+        return lambda at: self.tell(Step(name, "train", at.epoch, at.epochs, loss=at.loss))
 
 
-def hold_back(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
+def hold_back(paths: Sequence[Source], share: float) -> tuple[list[Source], list[Source]]:
     """Part the pictures of a class into those to learn from and a `share` to check with.
 
     Which ones depends on their names alone, so that the same folder is parted the same way again.
@@ -298,13 +322,13 @@ def hold_back(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Pat
     return ordered[held:], ordered[:held]
 
 
-def fingerprint(paths: Sequence[Path]) -> str:
+def fingerprint(paths: Sequence[Source]) -> str:
     """A checksum of the names and sizes of a folder's pictures, to recognise it by."""
-    lines = sorted(os.fsencode(path.name) + b"\0%d\n" % path.stat().st_size for path in paths)
+    lines = sorted(os.fsencode(path.name) + b"\0%d\n" % file_size(path) for path in paths)
     return hashlib.blake2b(b"".join(lines), digest_size=8).hexdigest()
 
 
-def _why(paths: Sequence[Path]) -> str:
+def _why(paths: Sequence[Source]) -> str:
     return "none of its pictures can be read" if paths else "its folder holds no pictures"
 
 
@@ -318,8 +342,17 @@ def _calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unkno
     return Unknown(round(float(np.quantile(best, UNKNOWN_SHARE)), 4), UNKNOWN_SHARE, len(best), held_back)
 
 
-def _check(model: Model, values: Array, names: Array) -> Check:
-    if not len(values):
-        return Check()
-    answers = np.array(model.names)[model.clf.learner_.scores(values).argmax(axis=1)]
-    return Check(len(values), int((answers == names).sum()))
+def _together(*several: Examples) -> Examples:
+    names = dict.fromkeys(name for examples in several for name in examples)
+    return {name: np.concatenate([examples[name] for examples in several if name in examples]) for name in names}
+
+
+def _check(clf: IncrementalClassifier, examples: Examples) -> Check:
+    """Ask about examples of known classes."""
+    known = [str(label) for label in clf.learner_.labels]
+    pictures = right = 0
+    for name, values in examples.items():
+        if len(values):
+            pictures += len(values)
+            right += int((clf.learner_.scores(values).argmax(axis=1) == known.index(name)).sum())
+    return Check(pictures, right)
