@@ -274,10 +274,11 @@ class _Lesson:
         record = record or ClassRecord(now(), increment, {})
         record = replace(record, folders={**record.folders, mark: plan.holdout})
         held = {**self.report.held, name: looked.values[~is_train]}
-        check = _check(model.clf, _together(self.examples, held))
+        at_hand = _together(self.examples, held)
+        check, unknown = _check(model.clf, at_hand), _recalibrate(model.clf, notes.unknown, at_hand)
         what: Literal["more", "learn"] = "more" if known else "learn"
         event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, check.pictures, check.right)
-        after = notes.after(event, classes={**notes.classes, name: record})
+        after = notes.after(event, classes={**notes.classes, name: record}, unknown=unknown)
         if plan.keep is not None:
             after = replace(after, keep=plan.keep)
         saved = self.workshop.commit(model.clf, after, before=notes)
@@ -340,6 +341,18 @@ def _calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unkno
     held_back = len(held) >= _ENOUGH
     best = clf.learner_.scores(held if held_back else trained).max(axis=1)
     return Unknown(round(float(np.quantile(best, UNKNOWN_SHARE)), 4), UNKNOWN_SHARE, len(best), held_back)
+
+
+def _recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Examples) -> Unknown | None:
+    """An encoder that has moved gives other similarities. Examples of every class tell what is unknown now; examples of
+    some can only tell that too much was.
+    """
+    values = np.concatenate([np.empty((0, clf.n_features_in_), np.float32), *examples.values()])
+    if before is None or not len(values):
+        return before
+    found = replace(_calibrate(clf, values, values), held_back=True)
+    told = len(values) >= _ENOUGH and all(len(examples.get(str(name), ())) for name in clf.learner_.labels)
+    return found if told or found.similarity < before.similarity else before
 
 
 def _together(*several: Examples) -> Examples:

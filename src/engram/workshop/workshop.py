@@ -156,9 +156,9 @@ class Workshop:
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    def info(self) -> dict[str, Any]:
-        """What the model is and keeps, as plain values."""
-        model = self.read()
+    def info(self, model: Model | None = None) -> dict[str, Any]:
+        """What the model is and keeps, as plain values; whoever has read it already spares reading it again."""
+        model = model or self.read()
         clf, notes = model.clf, model.notes
         table = clf.memory()
         counts = clf.learner_.prototypes.counts.tolist()
