@@ -8,14 +8,15 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_GOLDEN = math.pi * (3 - math.sqrt(5))
 _STRANDS = 48  # numbers in a figure
 _NEIGHBOURS = 3
 
 
 @dataclass(frozen=True)
 class Look:
-    """One class: the strands of its figure (-1 to 1), its hue (degrees), its place, and the classes nearest to it."""
+    """One class: the strands of its figure (-1 to 1), its place, the hue of that (its direction from the
+    middle, in degrees), and the classes nearest to it.
+    """
 
     strands: list[float]
     hue: float
@@ -36,7 +37,9 @@ def look_at(means: Array) -> tuple[list[Look], float]:
     looks = []
     for i, unit in enumerate(units):
         neighbours = [(int(j), round(float(cosines[i, j]), 4)) for j in nearest[i] if j != i]
-        looks.append(Look(strands(unit), hue(unit), round(places[i, 0], 4), round(places[i, 1], 4), neighbours))
+        x, y = places[i]
+        hue = round(math.degrees(math.atan2(y, x)) % 360, 1)
+        looks.append(Look(strands(unit), hue, round(x, 4), round(y, 4), neighbours))
     return looks, shown
 
 
@@ -63,9 +66,3 @@ def strands(unit: Array) -> list[float]:
     """A mean as few numbers: sums over neighbouring dimensions, the largest of them 1."""
     sums = np.array([part.sum() for part in np.array_split(unit, min(_STRANDS, len(unit)))])
     return [round(float(value), 3) for value in sums / (np.abs(sums).max() or 1)]
-
-
-def hue(unit: Array) -> float:
-    """An angle that similar means share: the mean projected onto a plane in which each dimension has its direction."""
-    angles = _GOLDEN * np.arange(len(unit))
-    return round(math.degrees(math.atan2(unit @ np.sin(angles), unit @ np.cos(angles))) % 360, 1)

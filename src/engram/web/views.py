@@ -34,7 +34,7 @@ class ClassView(BaseModel):
     learned: str | None = Field(description="When, in UTC.")
     increment: int | None = Field(description="0 is the base.")
     strands: list[float] = Field(description="A figure made of its mean: -1 to 1.")
-    hue: float = Field(description="Degrees; similar classes have similar ones.")
+    hue: float = Field(description="Of its direction on the map, in degrees.")
     x: float = Field(description="Its place on the map of all classes.")
     y: float
     neighbours: list[Neighbour] = Field(description="The classes it is most likely to be taken for.")

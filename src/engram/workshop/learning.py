@@ -16,14 +16,13 @@ from engram.classifier import IncrementalClassifier
 from engram.data import class_folders
 from engram.features import extract
 from engram.nn.training import Progress
+from engram.workshop.checking import Array, Check, Examples, calibrate, check, recalibrate, together
 from engram.workshop.picture import Picture, file_size
-from engram.workshop.records import ClassRecord, Event, Notes, Unknown, now
+from engram.workshop.records import ClassRecord, Event, Notes, now
 from engram.workshop.workshop import Model, Workshop
 
 Source = Path | Picture
 Folders = Mapping[str, Sequence[Source]]  # name of a class -> its pictures
-Array = np.ndarray[Any, Any]
-Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
 
 # For some dozens of pictures per class; how they were picked, and what they reach, is in docs/commands.md.
 SETTINGS: dict[str, Any] = {
@@ -37,8 +36,6 @@ SETTINGS: dict[str, Any] = {
     "increment_rate": 5e-5,
     "kept_bits": 8,
 }
-UNKNOWN_SHARE = 0.05  # of known pictures, that are called unknown by mistake
-_ENOUGH = 5  # pictures held back, to calibrate on them
 _MOST_CHECKED = 1000  # pictures of classes learned earlier, in the check after learning
 
 
@@ -87,19 +84,6 @@ class Learned:
     held_back: int
     increment: int
     seconds: float
-
-
-@dataclass(frozen=True)
-class Check:
-    """Answers on pictures that were held back: how many, and how many were right."""
-
-    pictures: int = 0
-    right: int = 0
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share that was right; None if nothing could be checked."""
-        return self.right / self.pictures if self.pictures else None
 
 
 @dataclass
@@ -216,12 +200,12 @@ class _Lesson:
         )
         clf.fit(looked.values[is_train], train_labels)
         held_values = looked.values[~is_train]
-        unknown = _calibrate(clf, looked.values[is_train], held_values)
+        unknown = calibrate(clf, looked.values[is_train], held_values)
         seconds = time.perf_counter() - began
         classes = {name: ClassRecord(now(), 0, {marks[name]: plan.holdout}) for name in counts}
         self.report.held = {name: held_values[held_labels == name] for name in counts}
-        check = self.report.check_new = _check(clf, self.report.held)
-        event = Event(now(), "base", counts, round(seconds, 1), None, size, check.pictures, check.right)
+        checked = self.report.check_new = check(clf, self.report.held)
+        event = Event(now(), "base", counts, round(seconds, 1), None, size, checked.pictures, checked.right)
         keep = Notes().keep if plan.keep is None else plan.keep
         self.workshop.commit(clf, Notes(1, keep, unknown, (event,), classes), before=None)
         for name, n in counts.items():
@@ -243,16 +227,16 @@ class _Lesson:
                 self.report.known.append(name)
         if todo:
             given = {name: values for name, values in self.examples.items() if name in model.names}
-            self.examples = _together(given, self._held_back_before(model, folders))
-            self.report.check_before = _check(model.clf, self.examples)
+            self.examples = together(given, self._held_back_before(model, folders))
+            self.report.check_before = check(model.clf, self.examples)
         for number, name in enumerate(todo, 1):
             learned = self._increment(model, name, folders[name])
             if learned is not None:
                 model = learned
                 self.tell(Step(name, "saved", number, len(todo), (self.report.learned[-1],)))
         if self.report.learned:
-            self.report.check_new = _check(model.clf, self.report.held)
-            self.report.check_known = _check(model.clf, self.examples)
+            self.report.check_new = check(model.clf, self.report.held)
+            self.report.check_known = check(model.clf, self.examples)
 
     def _increment(self, model: Model, name: str, paths: Sequence[Source]) -> Model | None:
         """Learn one class and save; None if no picture could be read."""
@@ -274,10 +258,10 @@ class _Lesson:
         record = record or ClassRecord(now(), increment, {})
         record = replace(record, folders={**record.folders, mark: plan.holdout})
         held = {**self.report.held, name: looked.values[~is_train]}
-        at_hand = _together(self.examples, held)
-        check, unknown = _check(model.clf, at_hand), _recalibrate(model.clf, notes.unknown, at_hand)
+        at_hand = together(self.examples, held)
+        checked, unknown = check(model.clf, at_hand), recalibrate(model.clf, notes.unknown, at_hand)
         what: Literal["more", "learn"] = "more" if known else "learn"
-        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, check.pictures, check.right)
+        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, checked.pictures, checked.right)
         after = notes.after(event, classes={**notes.classes, name: record}, unknown=unknown)
         if plan.keep is not None:
             after = replace(after, keep=plan.keep)
@@ -331,41 +315,3 @@ def fingerprint(paths: Sequence[Source]) -> str:
 
 def _why(paths: Sequence[Source]) -> str:
     return "none of its pictures can be read" if paths else "its folder holds no pictures"
-
-
-def _calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unknown:
-    """Find the similarity that all but UNKNOWN_SHARE of known pictures reach.
-
-    Pictures that were learned from lie closer to the means than others do, so those held back tell better.
-    """
-    held_back = len(held) >= _ENOUGH
-    best = clf.learner_.scores(held if held_back else trained).max(axis=1)
-    return Unknown(round(float(np.quantile(best, UNKNOWN_SHARE)), 4), UNKNOWN_SHARE, len(best), held_back)
-
-
-def _recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Examples) -> Unknown | None:
-    """An encoder that has moved gives other similarities. Examples of every class tell what is unknown now; examples of
-    some can only tell that too much was.
-    """
-    values = np.concatenate([np.empty((0, clf.n_features_in_), np.float32), *examples.values()])
-    if before is None or not len(values):
-        return before
-    found = replace(_calibrate(clf, values, values), held_back=True)
-    told = len(values) >= _ENOUGH and all(len(examples.get(str(name), ())) for name in clf.learner_.labels)
-    return found if told or found.similarity < before.similarity else before
-
-
-def _together(*several: Examples) -> Examples:
-    names = dict.fromkeys(name for examples in several for name in examples)
-    return {name: np.concatenate([examples[name] for examples in several if name in examples]) for name in names}
-
-
-def _check(clf: IncrementalClassifier, examples: Examples) -> Check:
-    """Ask about examples of known classes."""
-    known = [str(label) for label in clf.learner_.labels]
-    pictures = right = 0
-    for name, values in examples.items():
-        if len(values):
-            pictures += len(values)
-            right += int((clf.learner_.scores(values).argmax(axis=1) == known.index(name)).sum())
-    return Check(pictures, right)

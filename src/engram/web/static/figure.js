@@ -1,7 +1,7 @@
 // The figure of a class: its mean vector, folded into a few dozen strands, laid around a circle.
 import { s } from "./dom.js";
 
-export function figure(one, size = 96) {
+export function figure(one, size = 112) {
   const n = one.strands.length, inner = 20, reach = 15;
   const at = (i, radius) => {
     const angle = (2 * Math.PI * i) / n - Math.PI / 2;

@@ -1,0 +1,80 @@
+"""What pictures that were held back tell: how well classes are known, and below which similarity nothing is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from engram.classifier import IncrementalClassifier
+from engram.workshop.records import Unknown
+
+Array = np.ndarray[Any, Any]
+Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
+
+UNKNOWN_SHARE = 0.05  # of known pictures, that are called unknown by mistake
+_ENOUGH = 5  # pictures held back, to calibrate on them
+
+
+@dataclass(frozen=True)
+class Check:
+    """Answers on pictures that were held back: how many, and how many were right."""
+
+    pictures: int = 0
+    right: int = 0
+
+    @property
+    def accuracy(self) -> float | None:
+        """The share that was right; None if nothing could be checked."""
+        return self.right / self.pictures if self.pictures else None
+
+
+def calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unknown:
+    """Find the similarity that all but UNKNOWN_SHARE of known pictures reach.
+
+    Pictures that were learned from lie closer to the means than others do, so those held back tell better.
+    """
+    held_back = len(held) >= _ENOUGH
+    best = clf.learner_.scores(held if held_back else trained).max(axis=1)
+    similarity = lower_quantile(best, UNKNOWN_SHARE)
+    return Unknown(round(similarity, 4), UNKNOWN_SHARE, len(best), held_back)
+
+
+def lower_quantile(similarities: Array, share: float) -> float:
+    """The similarity that the next one falls below with probability `share`.
+
+    Too few to have some such among them are taken for exponentially distributed distances: after n of them, the next
+    exceeds n(share^(-1/n) - 1) times their mean with probability `share`.
+    """
+    n = len(similarities)
+    if n * share >= 3:
+        return float(np.quantile(similarities, share))
+    return max(-1.0, 1 - float(n * (share ** (-1 / n) - 1) * (1 - similarities.mean())))
+
+
+def recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Examples) -> Unknown | None:
+    """An encoder that has moved gives other similarities. Examples of every class tell what is unknown now; examples of
+    some can only tell that too much was.
+    """
+    values = np.concatenate([np.empty((0, clf.n_features_in_), np.float32), *examples.values()])
+    if before is None or not len(values):
+        return before
+    found = replace(calibrate(clf, values, values), held_back=True)
+    told = len(values) >= _ENOUGH and all(len(examples.get(str(name), ())) for name in clf.learner_.labels)
+    return found if told or found.similarity < before.similarity else before
+
+
+def together(*several: Examples) -> Examples:
+    names = dict.fromkeys(name for examples in several for name in examples)
+    return {name: np.concatenate([examples[name] for examples in several if name in examples]) for name in names}
+
+
+def check(clf: IncrementalClassifier, examples: Examples) -> Check:
+    """Ask about examples of known classes."""
+    known = [str(label) for label in clf.learner_.labels]
+    pictures = right = 0
+    for name, values in examples.items():
+        if len(values):
+            pictures += len(values)
+            right += int((clf.learner_.scores(values).argmax(axis=1) == known.index(name)).sum())
+    return Check(pictures, right)
