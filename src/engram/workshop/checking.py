@@ -65,6 +65,7 @@ def recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Ex
 
 
 def together(*several: Examples) -> Examples:
+    """The examples of several, class by class."""
     names = dict.fromkeys(name for examples in several for name in examples)
     return {name: np.concatenate([examples[name] for examples in several if name in examples]) for name in names}
 

@@ -101,9 +101,9 @@ class Report:
     changed: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
-    check_new: Check = Check()
-    check_before: Check = Check()
-    check_known: Check = Check()
+    check_new: Check = field(default_factory=Check)
+    check_before: Check = field(default_factory=Check)
+    check_known: Check = field(default_factory=Check)
     held: dict[str, Array] = field(default_factory=dict)
     seconds: float = 0.0
 

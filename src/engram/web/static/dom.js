@@ -52,7 +52,7 @@ export function ask({ title, text, yes, value }) {
   by("dialog-field").hidden = value === undefined;
   input.value = value ?? "";
   input.required = value !== undefined;
-  by("dialog-no").onclick = (event) => { event.preventDefault(); dialog.close(""); };  // also with an empty field
+  by("dialog-no").onclick = () => dialog.close("");
   dialog.returnValue = "";
   dialog.showModal();
   if (value !== undefined) input.select();

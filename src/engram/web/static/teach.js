@@ -145,6 +145,7 @@ export class Teach {
   async send() {
     const groups = this.groups.filter((group) => group.name && group.files.length);
     const items = groups.flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
+    let problem = "";
     this.sending = true;
     by("send").disabled = true;
     by("send").textContent = "Sending…";
@@ -154,14 +155,13 @@ export class Teach {
         this.sent.set(lesson.number, items.filter((item) => item.name in lesson.classes));
         this.card(lesson);
       }
-      this.sending = false;
       this.clear();
     } catch (error) {
-      this.sending = false;
-      this.changed();
-      by("teach-problem").textContent = error.message;
+      problem = error.message;
     }
+    this.sending = false;
     this.show(this.model);
+    by("teach-problem").textContent = problem;
   }
 
   card(lesson) {
