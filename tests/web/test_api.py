@@ -122,6 +122,7 @@ def test_cancelling_leaves_the_model_as_it_was(open_client, model, taught_bytes)
     assert ended(client, again["number"])["state"] == "done"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_fails_its_lesson_and_no_other(open_client, model, taught_bytes):
     client = open_client(model)
     number = client.post("/api/lessons", **form({"square": drawings("square", 60)})).json()[0]["number"]
@@ -183,6 +184,7 @@ def test_downloads(open_client, model, taught_bytes):
     assert "<script" not in report
 
 
+@pytest.mark.slow
 def test_the_onnx_file_answers_like_the_model(open_client, model):
     onnxruntime = pytest.importorskip("onnxruntime")
     content = open_client(model).get("/api/model/onnx").content

@@ -180,6 +180,7 @@ def test_the_whole_story(serve, visit, tmp_path):
     assert "test pattern" in Path(taken.value.path()).read_text()
 
 
+@pytest.mark.slow
 def test_with_the_keyboard_alone(serve, visit, model):
     page = visit(serve(model))
     expect(page.locator(".card")).to_have_count(3)
@@ -246,6 +247,7 @@ def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(serv
     expect(second.locator(".card")).to_have_count(1)  # told to the other tab
 
 
+@pytest.mark.slow
 def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_there(serve, visit, tmp_path):
     server = serve(tmp_path / "shapes.engram", settings=SLOW)
     page = visit(server)

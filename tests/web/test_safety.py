@@ -233,6 +233,7 @@ def test_pictures_are_in_memory_only_and_gone_after_the_lesson(serve, tmp_path, 
         assert not any(holds(path, wanted) for path in open_files(pid))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_while_it_learns_leaves_the_model_and_no_worker(serve, model, taught_bytes):
     server = serve(model)
     worker = server.worker()

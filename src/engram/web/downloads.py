@@ -45,7 +45,7 @@ def _chunks(opened: IO[bytes]) -> Iterator[bytes]:
 
 async def onnx(model: Path) -> StreamingResponse:
     """Run `engram export` in a process of its own: torch's exporter would keep predictions waiting."""
-    command = "import os; os.nice(10); from engram.cli import main; main()"
+    command = "from engram.web.worker import stand_back; stand_back(); from engram.cli import main; main()"
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "model.onnx"
         async with _one_export:

@@ -151,7 +151,7 @@ class Lessons:
                 job = next(job for job in self._jobs if job.state == "waiting")
                 job.state, job.began, self._cancelled_at = "learning", time.monotonic(), None
                 names = {picture.name: number for each in job.pictures.values() for number, picture in each.items()}
-                folders = {name: [bytes(each) for each in numbered.values()] for name, numbered in job.pictures.items()}
+                folders = {name: list(numbered.values()) for name, numbered in job.pictures.items()}
                 job.pictures = {}
                 lesson = Lesson(job.number, folders, self.plan, dict(self.examples))
                 self._touch()

@@ -18,7 +18,7 @@ class Lesson:
     """What the worker is sent: classes with the bytes of their pictures, and what to check earlier classes with."""
 
     number: int
-    folders: dict[str, list[bytes]]
+    folders: dict[str, list[Any]]  # of engram.workshop.Picture
     plan: Any
     examples: dict[str, Any]
 
@@ -56,10 +56,16 @@ class _CancelledError(Exception):
     pass
 
 
+def stand_back() -> None:
+    """Let other processes go first, where the system can do that."""
+    if hasattr(os, "nice"):
+        os.nice(_NICE)
+
+
 def work(pipe: Connection, path: Path, device: str) -> None:
     """Learn whatever comes through the pipe, until its other end is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
-    os.nice(_NICE)
+    stand_back()
     import torch
 
     import engram.workshop  # noqa: F401  (now, and not when the first lesson comes)
@@ -76,7 +82,7 @@ def work(pipe: Connection, path: Path, device: str) -> None:
 
 def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
     from engram.modelfile import ModelFileError
-    from engram.workshop import Picture, Step, Workshop, learn
+    from engram.workshop import Step, Workshop, learn
 
     last, saved = 0.0, False
 
@@ -92,9 +98,8 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
             pipe.send(Told(step.stage, step.done, step.total, step.loss))
 
     place = Workshop(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Told("wait", who=who)))
-    folders = {name: [Picture(content) for content in contents] for name, contents in lesson.folders.items()}
     try:
-        report = learn(place, folders, lesson.plan, tell, lesson.examples)
+        report = learn(place, lesson.folders, lesson.plan, tell, lesson.examples)
     except _CancelledError:
         return Ended("cancelled", "stopped; the model is as it was")
     except (ModelFileError, ValueError, OSError) as error:

@@ -23,7 +23,7 @@ function drawMap(model) {
     lines.replaceChildren(...one.neighbours.map((other) => {
       const [x2, y2] = places.get(other.name);
       const line = s("line", { x1, y1, x2, y2 });
-      line.style.setProperty("--near", Math.max(0.15, other.similarity));
+      line.style.setProperty("--near", Math.max(0.3, other.similarity));
       return line;
     }));
     const listed = one.neighbours.map((other) => `${other.name} ${other.similarity.toFixed(2)}`).join(", ");
@@ -49,19 +49,20 @@ function drawMap(model) {
 function drawAccuracy(history) {
   const lessons = history.filter((change) => change.checked > 0);
   by("accuracy-view").hidden = !lessons.length;
-  const x = (i) => (lessons.length === 1 ? 300 : 46 + (i / (lessons.length - 1)) * 520), y = (share) => 20 + 130 * (1 - share);
+  const x = (i) => (lessons.length === 1 ? 330 : 84 + (i / (lessons.length - 1)) * 490), y = (share) => 20 + 130 * (1 - share);
   const label = (change) => `${describeShort(change)}: ${change.right} of ${change.checked} right`;
   const chart = s("svg", { viewBox: "0 0 600 180", class: "chart", role: "img", "aria-label": lessons.map(label).join("; ") });
   for (const share of [0, 0.5, 1]) {
-    chart.append(s("line", { x1: 40, x2: 580, y1: y(share), y2: y(share), class: "grid" }),
-      s("text", { x: 34, y: y(share) + 5, "text-anchor": "end" }, `${100 * share}%`));
+    chart.append(s("line", { x1: 78, x2: 580, y1: y(share), y2: y(share), class: "grid" }),
+      s("text", { x: 70, y: y(share) + 5, "text-anchor": "end" }, `${100 * share}%`));
   }
   const points = lessons.map((change, i) => [x(i), y(change.right / change.checked)]);
   if (points.length > 1) chart.append(s("polyline", { points: points.map((point) => point.join(",")).join(" ") }));
   const every = Math.ceil(lessons.length / 6);
   lessons.forEach((change, i) => {
     chart.append(s("circle", { cx: points[i][0], cy: points[i][1], r: 6 }, s("title", {}, label(change))));
-    if (i % every === 0) chart.append(s("text", { x: points[i][0], y: 174, "text-anchor": "middle" }, shorten(describeShort(change))));
+    const anchor = lessons.length === 1 ? "middle" : i === 0 ? "start" : i === lessons.length - 1 ? "end" : "middle";
+    if (i % every === 0) chart.append(s("text", { x: points[i][0], y: 176, "text-anchor": anchor }, shorten(describeShort(change))));
   });
   by("accuracy").replaceChildren(chart);
 }
