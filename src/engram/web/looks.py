@@ -32,7 +32,7 @@ def look_at(means: Array) -> tuple[list[Look], float]:
     norms = np.linalg.norm(means, axis=1, keepdims=True)
     units = means / np.where(norms > 0, norms, 1)
     cosines = np.clip(units @ units.T, -1, 1)
-    places, shown = classical_mds(1 - cosines)
+    places, shown = classical_mds(np.sqrt(2 - 2 * cosines))  # between points on the unit sphere: ‖u - v‖² = 2 - 2 u·v
     nearest = np.argsort(-(cosines - 3 * np.eye(len(means))), axis=1, kind="stable")[:, :_NEIGHBOURS]
     looks = []
     for i, unit in enumerate(units):

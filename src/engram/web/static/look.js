@@ -42,7 +42,7 @@ function drawMap(model) {
     dots.append(dot);
   }
   by("map").replaceChildren(s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": "Map of the classes" }, lines, dots));
-  by("map-note").textContent = `Class means by cosine distance; the plane shows ${Math.round(100 * model.map_shows)} % of it. Hover, or go with Tab, to see what may be confused.`;
+  by("map-note").textContent = `Class means by cosine similarity; the plane shows ${Math.round(100 * model.map_shows)} % of how far they lie apart. Hover, or go with Tab, to see what may be confused.`;
   by("map-names").textContent = "";
 }
 

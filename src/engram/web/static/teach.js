@@ -16,11 +16,11 @@ class Group {
     this.input.setAttribute("list", "known");
     this.title = h("span", { className: "soft count", role: "status" });
     this.thumbs = h("ul", { className: "thumbs" });
-    this.remove = h("button", { type: "button", className: "quiet", onclick: () => form.drop(this) }, "Remove");
+    this.remove = h("button", { type: "button", className: "quiet corner", onclick: () => form.drop(this) }, "Remove");
     this.problem = h("p", { className: "problem", role: "alert" });
     this.zone = dropZone({ text: "Drop pictures or a folder", take: (found) => form.take(found, this), camera: () => this.camera() });
     this.element = h("fieldset", { className: "group" },
-      h("div", { className: "row name" }, h("label", {}, "Name of the class", this.input), this.title, this.remove),
+      h("div", { className: "row name" }, h("label", {}, "Name of the class", this.input), this.title), this.remove,
       this.zone, this.problem, this.thumbs);
     this.add(files);
   }
