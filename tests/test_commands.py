@@ -13,42 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-
-sys.path.append(str(Path(__file__).parent / "workshop"))
 from toys import QUICK, paint
 
 from engram import cli
-from engram.cli import app as cli_app
 
 NEW = ["--backbone", "averages", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
-
-
-class Outcome:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-    @property
-    def json(self):
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def engram(monkeypatch, capsys, tmp_path):
-    """Run a command in this process: torch is imported once."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments: object, stdin: bytes = b"") -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["engram", *map(str, arguments)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        monkeypatch.setattr(cli_app.console, "quiet", False)
-        monkeypatch.setattr(cli_app, "_debugging", False)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        captured = capsys.readouterr()
-        return Outcome(int(end.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +79,25 @@ def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
     assert "interrupted; 1 classes were learned and saved; the same command goes on from there" in stopped.err
     monkeypatch.undo()
     assert "cyan" in engram("info", birds / "m.engram", "--json").out
+
+
+def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
+    from engram.workshop import learning
+
+    naps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        naps.append(seconds)
+        if len(naps) == 1:
+            paint(birds / "pictures", "cyan")
+        if len(naps) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(learning.time, "sleep", sleep)
+    done = engram("learn", "m.engram", "pictures", "--watch")
+    assert done.code == 0
+    assert "watching pictures; Ctrl-C ends it" in done.err
+    assert "1/1 cyan: learned from 7 pictures" in done.err
 
 
 def test_predicting(engram, birds):
@@ -199,6 +187,18 @@ def test_taking_care_of_a_model(engram, birds):
     assert "nothing to go back to" in nothing.err
 
 
+def test_on_a_terminal_it_asks_first(engram, birds):
+    before = (birds / "m.engram").read_bytes()
+    refused = engram("forget", "m.engram", "red", stdin=b"n\n", terminal=True)
+    assert refused.code == 1
+    assert "Forget red?" in refused.err
+    assert "stopped; nothing was changed" in refused.err
+    assert (birds / "m.engram").read_bytes() == before
+    assert engram("forget", "m.engram", "red", stdin=b"y\n", terminal=True).code == 0
+    assert engram("undo", "m.engram", stdin=b"y\n", terminal=True).code == 0
+    assert (birds / "m.engram").read_bytes() == before
+
+
 def test_the_doctor_names_the_tensor_with_the_flipped_bit(engram, birds):
     healthy = engram("doctor", "m.engram", "--json")
     assert (healthy.code, healthy.json["whole"], healthy.json["classes"]) == (0, True, 3)
@@ -246,6 +246,7 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
         ("predict m.engram pictures --json --csv", 2, "choose one of --json and --csv"),
         ("predict m.engram pictures --unknown maybe", 2, "--unknown takes auto or a similarity"),
+        ("predict m.engram pictures --device warp", 2, "error: unknown device 'warp'"),
         ("predict m.engram pictures --top 0", 2, "see engram predict --help"),
         ("predict nowhere.engram pictures", 2, "cannot read nowhere.engram: No such file"),
         ("predict pictures/red/0-0.png pictures", 3, "damaged or not an engram model"),
@@ -280,7 +281,9 @@ def test_quiet_says_nothing_but_the_result_and_errors(engram, birds):
     learned = engram("learn", "m.engram", "pictures", "-q")
     assert (learned.code, learned.out, learned.err) == (0, "", "")
     assert engram("predict", "m.engram", "pictures/red/0-0.png", "--quiet").out.startswith("pictures/red/0-0.png: red")
-    assert engram("predict", "m.engram", "nowhere.png", "--quiet").code == 2
+    missing = engram("predict", "m.engram", "nowhere.png", "--quiet")
+    assert (missing.code, missing.out) == (2, "")
+    assert "cannot read nowhere.png" in missing.err
     assert "error" in engram("forget", "m.engram", "nobody", "--yes", "--quiet").err
 
 
@@ -292,6 +295,22 @@ def test_every_command_has_help_with_an_example(engram):
         for option in ("--json", "--quiet", "--debug"):
             assert option in page.out, (name, option)
     assert "Exit codes: 0 done, 1 nothing to do or found, 2 bad input, 3 damaged model." in engram("--help").out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_bar_on_the_terminal_leaves_the_result_alone(birds):
+    """Rich sends what is printed while a bar is shown to the bar's terminal, if it is let."""
+    import pty
+
+    ours, terminal = pty.openpty()
+    toys = Path(__file__).parent / "workshop"
+    script = f"import sys; sys.path.append({str(toys)!r}); import toys; from engram.cli import main; main()"
+    run = [sys.executable, "-c", script, "predict", "m.engram", "pictures", "--csv"]
+    done = subprocess.run(run, cwd=birds, stdout=subprocess.PIPE, stderr=terminal, text=True)
+    os.close(terminal)
+    assert len(done.stdout.splitlines()) == 61
+    assert b"60/60" in os.read(ours, 1 << 20)
+    os.close(ours)
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -307,8 +326,8 @@ def test_help_is_quick_because_torch_stays_away():
 def test_no_color():
     colour = re.compile(r"\x1b\[[0-9;]*3[0-9]")
     environment = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
-    assert colour.search(command("doctor", "nowhere", **environment).stderr)
-    assert not colour.search(command("doctor", "nowhere", NO_COLOR="1", **environment).stderr)
+    assert colour.search(command("learn", **environment).stderr)
+    assert not colour.search(command("learn", NO_COLOR="1", **environment).stderr)
 
 
 def test_shells_can_complete_commands():

@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from toys import QUICK, averages, paint
 
 from engram import IncrementalClassifier, ModelFileError
 from engram.export import TOLERANCE, Graph, export
 from engram.testing import blobs
-
-sys.path.append(str(Path(__file__).parent / "workshop"))
-from toys import QUICK, averages, paint
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 
 from engram import modelfile
 from engram.backbones import Backbone
+from engram.device import resolve_device
 from engram.methods import METHODS
 from engram.methods.base import MemoryTable, State
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
@@ -253,6 +254,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         A model of pictures makes its backbone by the recorded name, when a picture comes; give `backbone` where that
         is not enough, as for a weights file of one's own. Another network than the recorded one is refused.
         """
+        resolve_device(device)  # a device that is not there is no fault of the file
         tensors, header = modelfile.read(path)
         try:
             learner = METHODS[header["method"]].from_state(State(tensors, header["learner"]), device)

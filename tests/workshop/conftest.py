@@ -1,9 +1,9 @@
 from pathlib import Path
 
 import pytest
-from toys import QUICK, paint
+from toys import paint, quick_plan
 
-from engram.workshop import Plan, Workshop, learn
+from engram.workshop import Workshop, learn
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,3 @@ def base_bytes(tmp_path_factory) -> bytes:
 def place(tmp_path: Path, base_bytes: bytes) -> Workshop:
     (tmp_path / "m.engram").write_bytes(base_bytes)
     return Workshop(tmp_path / "m.engram", device="cpu", wait=0.3)
-
-
-def quick_plan(**changes: object) -> Plan:
-    return Plan(**{"backbone": "averages", "settings": QUICK, **changes})  # type: ignore[arg-type]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import quick_plan
-from toys import averages, paint
+from PIL import Image
+from toys import averages, paint, quick_plan
 
 from engram import IncrementalClassifier
 from engram.data import class_folders
@@ -209,14 +209,20 @@ def test_holding_back_depends_on_names_alone(n, share, held):
     assert [path.name for path in moved] == [path.name for path in back]
 
 
-def test_a_folder_is_recognised_by_names_and_sizes(tmp_path):
+def test_a_folder_is_recognised_and_taken_for_no_other(tmp_path):
     folder = paint(tmp_path, "red") / "red"
     paths = sorted(folder.iterdir())
-    mark = fingerprint(paths)
-    assert fingerprint(paths[::-1]) == mark
-    assert fingerprint(paths[1:]) != mark
-    paths[0].write_bytes(paths[0].read_bytes() + b"\0")
-    assert fingerprint(paths) != mark
+    mark = fingerprint("red", paths)
+    assert fingerprint("red", paths[::-1]) == mark
+    assert fingerprint("green", paths) != mark
+    assert fingerprint("red", paths[1:]) != mark
+    bitmaps = [folder / f"{i}.bmp" for i in range(3)]  # equal names and sizes, other pictures
+    marks = set()
+    for colour in ("red", "green"):
+        for path in bitmaps:
+            Image.new("RGB", (90, 60), colour).save(path)
+        marks.add(fingerprint("red", bitmaps))
+    assert len(marks) == 2
 
 
 def test_watching_learns_what_appears(tmp_path):

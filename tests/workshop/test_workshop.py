@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import quick_plan
-from toys import paint
+from toys import paint, quick_plan
 
 from engram import IncrementalClassifier, ModelFileError, modelfile
 from engram.data import class_folders
@@ -98,6 +97,16 @@ def test_forgetting_for_good_leaves_no_trace_of_the_name(place, tmp_path):
     assert [event.what for event in place.history()] == ["base", "learn", "rename", "forget"]
     with pytest.raises(NothingToDoError):
         place.undo()
+
+
+def test_a_renamed_class_is_not_learned_again_from_the_folder_of_its_old_name(place, tmp_path):
+    grow(place, tmp_path, "cyan")
+    place.rename("cyan", "turquoise")
+    report = learn(place, class_folders(tmp_path / "p-cyan"), quick_plan())
+    assert report.skipped == [("cyan", "these pictures have been learned, as turquoise")]
+    assert place.read().names == ["blue", "green", "red", "turquoise"]
+    place.forget("turquoise")
+    assert [one.name for one in learn(place, class_folders(tmp_path / "p-cyan"), quick_plan()).learned] == ["cyan"]
 
 
 def test_info_counts_what_is_there(place, tmp_path):

@@ -137,13 +137,18 @@ def note(text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def complain(text: str) -> None:
+    """Tell a person that something went wrong, though the work goes on."""
+    _errors.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 def print_json(value: Any) -> None:
     """The result, for the next program."""
     typer.echo(json.dumps(value, indent=2))
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr with count, rate and time left; nothing where nobody looks."""
     columns = (
         TextColumn("{task.description}"),
@@ -154,7 +159,9 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
+    hidden = not (shown and console.is_terminal)
+    # Not redirected: what is printed meanwhile is a result, and may go to a file.
+    with RichProgress(*columns, console=console, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task(what, total=None, rate="")
 
         def update(done: int, total: int) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 
-from engram.cli.app import INTERRUPTED, NOTHING, app, console, note, print_json
+from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
 from engram.cli.options import MAIN, AsJson, Device, ModelPath, Wait, megabytes, say_who
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ engram learn birds.engram new/ --more           # new/wren/… holds more pictur
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
+_SMALL_BASE = 5  # classes
 _DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
 
 
@@ -93,7 +94,8 @@ def learn(
 def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
     """A bar for the class at hand; a line, which stays, for each class that is safe."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with RichProgress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    hidden = not console.is_terminal
+    with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task("", total=None, visible=False)
 
         def tell(step: "Step") -> None:
@@ -108,6 +110,10 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
                 note(f"{step.done}/{step.total} {step.name}: learned from {pictures:,} pictures in {seconds:.1f} s")
             else:
                 note(f"base: {len(step.learned)} classes learned from {pictures:,} pictures in {seconds:.1f} s")
+                if len(step.learned) < _SMALL_BASE:
+                    note(
+                        "a small base: what makes later classes differ is learned from it; more classes make it better"
+                    )
 
         yield tell
 
@@ -117,9 +123,9 @@ def _summary(place: "Workshop", report: "Report", as_json: bool) -> None:
     if as_json:
         print_json(_as_json(report, classes, size))
     for path, reason in report.unreadable:
-        note(f"passed over {path}: {reason}")
+        complain(f"passed over {path}: {reason}")
     for name, reason in report.skipped:
-        note(f"not learned: {name}: {reason}")
+        complain(f"not learned: {name}: {reason}")
     if report.changed:
         note(f"known, but with other pictures than were learned (--more takes them): {', '.join(report.changed)}")
     if not report.learned:

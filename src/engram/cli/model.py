@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 NOT_STORED = (
     "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, one mean "
-    "vector and the number of pictures behind it. The bytes above are all there are: engram doctor MODEL compares "
-    "every one with its checksum, and the test suite walks every object reachable from a learner and finds no training "
-    "sample among them (engram.testing.check_learner)."
+    "vector, the number of pictures behind it, when it was learned, and a checksum to recognise its folder by. The "
+    "bytes above are all there are: engram doctor MODEL compares every one with its checksum, and the test suite walks "
+    "every object reachable from a learner and finds no training sample among them (engram.testing.check_learner)."
 )
 
 

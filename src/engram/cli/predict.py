@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from engram.cli.app import BAD_INPUT, NOTHING, app, note, print_json, progress
+from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
 from engram.cli.options import MAIN, AsJson, Device, ModelPath
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def predict(
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
-        with progress("predict") as update:
+        # On a terminal the answers themselves are the progress.
+        with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
             for done, one in enumerate(answers(loaded, sources, top=top, unknown=threshold, device=device), 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
                     yield one
                 else:
                     unreadable += 1
-                    note(f"cannot read {one.path}: {one.reason}")
+                    complain(f"cannot read {one.path}: {one.reason}")
 
     if as_json:
         print_json([answer.as_json() for answer in answered()])
@@ -157,7 +158,7 @@ def evaluate(
         paths = [Path(path) for path in split.images]
         result = evaluate_pictures(loaded, paths, split.labels, device=device, progress=update)
     for one in result.unreadable:
-        note(f"cannot read {one.path}: {one.reason}")
+        complain(f"cannot read {one.path}: {one.reason}")
     if not result.pictures:
         note(f"no picture in {folder} could be read")
         raise typer.Exit(NOTHING)

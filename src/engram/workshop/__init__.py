@@ -1,10 +1,10 @@
 """One model file and all that is done with it: what the command line is made of, and anything else may be."""
 
 from engram.workshop.answers import UNKNOWN, Answer, Evaluation, Unreadable, answers, evaluate, unknown_similarity
-from engram.workshop.checking import Check, Examples
-from engram.workshop.learning import Learned, Plan, Report, Step, learn, watch
+from engram.workshop.learning import learn, watch
 from engram.workshop.lock import ModelBusyError
 from engram.workshop.picture import Picture
+from engram.workshop.plan import Check, Examples, Learned, Plan, Report, Step
 from engram.workshop.records import Event, Notes
 from engram.workshop.workshop import Model, NothingToDoError, Workshop
 

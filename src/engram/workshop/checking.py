@@ -1,32 +1,15 @@
 """What pictures that were held back tell: how well classes are known, and below which similarity nothing is."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from engram.classifier import IncrementalClassifier
+from engram.workshop.plan import Array, Check, Examples
 from engram.workshop.records import Unknown
-
-Array = np.ndarray[Any, Any]
-Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
 
 UNKNOWN_SHARE = 0.05  # of known pictures, that are called unknown by mistake
 _ENOUGH = 5  # pictures held back, to calibrate on them
-
-
-@dataclass(frozen=True)
-class Check:
-    """Answers on pictures that were held back: how many, and how many were right."""
-
-    pictures: int = 0
-    right: int = 0
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share that was right; None if nothing could be checked."""
-        return self.right / self.pictures if self.pictures else None
 
 
 def calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unknown:

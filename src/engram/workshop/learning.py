@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,96 +16,17 @@ from engram.classifier import IncrementalClassifier
 from engram.data import class_folders
 from engram.features import extract
 from engram.nn.training import Progress
-from engram.workshop.checking import Array, Check, Examples, calibrate, check, recalibrate, together
-from engram.workshop.picture import Picture, file_size
+from engram.workshop.checking import calibrate, check, recalibrate, together
+from engram.workshop.picture import Picture, file_size, glimpse
+from engram.workshop.plan import SETTINGS, Examples, Learned, Plan, Report, Step, Tell
 from engram.workshop.records import ClassRecord, Event, Notes, now
 from engram.workshop.workshop import Model, Workshop
 
 Source = Path | Picture
 Folders = Mapping[str, Sequence[Source]]  # name of a class -> its pictures
 
-# For some dozens of pictures per class; how they were picked, and what they reach, is in docs/commands.md.
-SETTINGS: dict[str, Any] = {
-    "layers": (512, 512),
-    "pairs": "all",
-    "base_epochs": 30,
-    "base_rate": 1e-3,
-    "base_decay": 0.5,
-    "base_decay_every": 10,
-    "increment_epochs": 20,
-    "increment_rate": 5e-5,
-    "kept_bits": 8,
-}
+_SAMPLE = 4096  # bytes amid a file, to recognise it by
 _MOST_CHECKED = 1000  # pictures of classes learned earlier, in the check after learning
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to learn. `backbone`, `settings` and `seed` are for the base; later classes follow what the model says."""
-
-    more: bool = False
-    holdout: float = 0.1
-    keep: int | None = None
-    backbone: str = "efficientnet_lite0"
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.holdout < 1:
-            raise ValueError(f"holdout must be at least 0 and below 1, not {self.holdout}")
-        if self.keep is not None and self.keep < 0:
-            raise ValueError(f"keep must be at least 0, not {self.keep}")
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a progress callback is told: which class (or the base), what is being done to it, and how far that is.
-
-    `saved` is about the classes of the lesson: so many of so many are done and safe. Training tells its `loss`.
-    """
-
-    name: str
-    stage: Literal["look", "train", "saved", "check"]
-    done: int
-    total: int
-    learned: tuple["Learned", ...] = ()
-    loss: float | None = None
-
-
-Tell = Callable[[Step], None]
-
-
-@dataclass(frozen=True)
-class Learned:
-    """One class that was learned; `seconds` are those of the increment it was learned in."""
-
-    name: str
-    pictures: int
-    held_back: int
-    increment: int
-    seconds: float
-
-
-@dataclass
-class Report:
-    """What came of a folder.
-
-    `changed` are known classes whose folder holds other pictures than were learned, `known` the other known ones.
-    `skipped` are classes that could not be learned, `unreadable` pictures that could not be read, both with the reason.
-    `check_before` and `check_known` ask about the same pictures of classes known before, before and after learning;
-    `held` are the features of the pictures held back of the classes that were learned.
-    """
-
-    learned: list[Learned] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
-    check_new: Check = field(default_factory=Check)
-    check_before: Check = field(default_factory=Check)
-    check_known: Check = field(default_factory=Check)
-    held: dict[str, Array] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 def learn(
@@ -137,16 +58,20 @@ def watch(
     """Keep learning as folders appear, and report each time. A folder is taken once it has stopped changing."""
     before: Mapping[str, object] = {}
     hopeless: dict[str, object] = {}
+    known: set[str] = set()
+    file_before: object = None
     while True:
         folders = class_folders(root)
         present = {name: _state(paths) for name, paths in folders.items()}
+        file = _state([workshop.path]) if workshop.exists() else None
+        if file != file_before:
+            known, file_before = set(workshop.read().names) if file else set(), file
         settled = {
             name: folders[name]
             for name, state in present.items()
             if state and state == before.get(name) and state != hopeless.get(name)
         }
-        known = set(workshop.read().names) if settled and workshop.exists() else None
-        if len(settled) > 1 if known is None else settled.keys() - known:
+        if settled.keys() - known if file else len(settled) > 1:
             report = learn(workshop, settled, plan, tell)
             hopeless |= {name: present[name] for name, _ in report.skipped}
             yield report
@@ -173,7 +98,8 @@ class _Lesson:
         """Train on all classes at once, and calibrate what is unknown."""
         plan, began = self.plan, time.perf_counter()
         backbone = backbones.create(plan.backbone)
-        marks = {name: fingerprint(paths) for name, paths in folders.items()}  # now, as they may be gone afterwards
+        # Now, as they may be gone afterwards.
+        marks = {name: fingerprint(name, paths) for name, paths in folders.items()}
         size = sum(file_size(path) for paths in folders.values() for path in paths)
         trained, held = [], []
         for name, paths in folders.items():
@@ -215,16 +141,19 @@ class _Lesson:
     def increments(self, model: Model, folders: Folders) -> None:
         """Learn every class that is new, and with `more` the new pictures of known ones."""
         todo = []
+        owners = {mark: name for name, record in model.notes.classes.items() for mark in record.folders}
         for name, paths in folders.items():
-            record = model.notes.classes.get(name)
+            owner = owners.get(fingerprint(name, paths))
             if not paths:
                 self.report.skipped.append((name, _why(paths)))
-            elif name not in model.names:
-                todo.append(name)
-            elif record is None or fingerprint(paths) not in record.folders:
-                (todo if self.plan.more else self.report.changed).append(name)
-            else:
+            elif owner == name:
                 self.report.known.append(name)
+            elif owner is not None:
+                self.report.skipped.append((name, f"these pictures have been learned, as {owner}"))
+            elif name not in model.names or self.plan.more:
+                todo.append(name)
+            else:
+                self.report.changed.append(name)
         if todo:
             given = {name: values for name, values in self.examples.items() if name in model.names}
             self.examples = together(given, self._held_back_before(model, folders))
@@ -241,7 +170,7 @@ class _Lesson:
     def _increment(self, model: Model, name: str, paths: Sequence[Source]) -> Model | None:
         """Learn one class and save; None if no picture could be read."""
         plan, began, notes = self.plan, time.perf_counter(), model.notes
-        known, mark, size = name in model.names, fingerprint(paths), sum(map(file_size, paths))
+        known, mark, size = name in model.names, fingerprint(name, paths), sum(map(file_size, paths))
         train, back = hold_back(paths, plan.holdout)
         looked = self._look(name, [*train, *back], model.clf.backbone_)
         is_train = looked.kept < len(train)
@@ -275,7 +204,7 @@ class _Lesson:
         back = []
         for name in self.report.known:
             shares = model.notes.classes[name].folders
-            back += [(name, path) for path in hold_back(folders[name], shares[fingerprint(folders[name])])[1]]
+            back += [(name, path) for path in hold_back(folders[name], shares[fingerprint(name, folders[name])])[1]]
         back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
         if not back:
             return {}
@@ -307,10 +236,15 @@ def hold_back(paths: Sequence[Source], share: float) -> tuple[list[Source], list
     return ordered[held:], ordered[:held]
 
 
-def fingerprint(paths: Sequence[Source]) -> str:
-    """A checksum of the names and sizes of a folder's pictures, to recognise it by."""
-    lines = sorted(os.fsencode(path.name) + b"\0%d\n" % file_size(path) for path in paths)
-    return hashlib.blake2b(b"".join(lines), digest_size=8).hexdigest()
+def fingerprint(name: str, paths: Sequence[Source]) -> str:
+    """A checksum to recognise a class's folder by: its name, and its files' names, sizes and some bytes amid each.
+
+    Names and sizes alone would not do: pictures without compression, numbered in every folder, have all in common.
+    """
+    digest = hashlib.blake2b(os.fsencode(name), digest_size=8)
+    for path in sorted(paths, key=lambda path: os.fsencode(path.name)):
+        digest.update(b"\0%s\0%d\0%s" % (os.fsencode(path.name), file_size(path), glimpse(path, _SAMPLE)))
+    return digest.hexdigest()
 
 
 def _why(paths: Sequence[Source]) -> str:

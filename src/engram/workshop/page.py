@@ -19,7 +19,7 @@ _STYLE = """
 .bar { display: inline-block; height: .6rem; border-radius: .3rem; background: var(--c0); vertical-align: middle; }
 .matrix { max-width: 100%; height: auto; font-size: 10px; fill: var(--ink); }
 .matrix .right { fill: var(--c0); } .matrix .wrong { fill: var(--c1); } .matrix .grid { fill: var(--raised); }
-.matrix .count { font-size: 8px; text-anchor: middle; fill: var(--page); font-weight: 600; }
+.matrix .count { font-size: 9px; text-anchor: middle; fill: var(--page); font-weight: 600; }
 .gallery { display: grid; gap: 1rem; margin: 1rem 0; padding: 0; list-style: none;
   grid-template-columns: repeat(auto-fill, minmax(min(10.5rem, 100%), 1fr)); }
 .gallery img { display: block; width: 100%; aspect-ratio: 1; object-fit: cover; border-radius: .5rem;
@@ -76,7 +76,7 @@ def _table(result: Evaluation) -> str:
 def _matrix(result: Evaluation) -> str:
     n = len(result.names)
     labelled = n <= _LABELLED
-    cell = 16 if labelled else max(2, 900 // n)
+    cell = min(36, max(16, 560 // n)) if labelled else max(2, 900 // n)
     margin = 6 * max((min(len(name), 30) for name in result.names), default=0) + 8 if labelled else 0
     side = n * cell
     marks = [f'<rect class="grid" x="{margin}" y="{margin}" width="{side}" height="{side}"/>']

@@ -1,7 +1,6 @@
 """What a model file says about itself beside the model: when what was learned, and what counts as unknown.
 
-It lies in the notes of the model file, as JSON: names, numbers and dates, nothing made of a picture but one number, the
-similarity below which an answer is "unknown".
+It lies in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -36,8 +35,8 @@ class Event:
 class ClassRecord:
     """When a class was learned, in which increment (0 is the base), and from which folders of pictures.
 
-    A folder is remembered as a checksum of its files' names and sizes, with the share of it that was held back: enough
-    to recognise one that has been learned already.
+    A folder is remembered as one checksum, with the share of it that was held back: enough to recognise one that has
+    been learned already.
     """
 
     learned: str
