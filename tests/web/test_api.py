@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import ended, form, wait_for
+from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram.web.looks import classical_mds, look_at
@@ -87,6 +87,7 @@ def test_answers_are_the_librarys(open_client, model):
     assert [one["label"] for one in said["answers"][0]["top"]] == [label for label, _ in expected[0].top]
     assert said["answers"][3]["problem"].startswith("not a picture this page reads")
     assert said["milliseconds"] > 0
+    assert said["unknown_below"] == place.notes.unknown.similarity
 
 
 def test_predictions_go_on_from_the_last_committed_model_while_a_class_is_learned(open_client, tmp_path, taught_bytes):
@@ -196,24 +197,28 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     np.testing.assert_allclose(scores, expected, atol=1e-3)
 
 
-def test_events_tell_every_change(serve, model):
-    server = serve(model)
+def test_events_tell_every_change(serve, tmp_path):
+    server = serve(tmp_path / "new.engram", settings={**QUICK, "base_epochs": 600})
     with server.client.stream("GET", "/api/events") as stream:
-        lines = (line.removeprefix("data: ") for line in stream.iter_lines() if line.startswith("data: "))
-        first = json.loads(next(lines))
-        assert first["lessons"] == []
+        told = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
+        first = next(told)
+        assert (first["lessons"], first["model"]) == ([], "")
+        server.client.post("/api/lessons", **form({name: drawings(name, 6) for name in ("circle", "dots")}))
+        states = [next(told)]
+        while states[-1]["lessons"][0]["state"] != "done":
+            states.append(next(told))
         server.client.post("/api/rename", json={"name": "dots", "new_name": "points"})
-        second = json.loads(next(lines))
-        assert second["model"] != first["model"]
-        server.client.post("/api/lessons", **form({"square": drawings("square", 10)}))
-        states = []
-        while not states or states[-1]["lessons"][0]["state"] != "done":
-            states.append(json.loads(next(lines)))
+        assert next(told)["model"] != states[-1]["model"]
     seen = [state["lessons"][0] for state in states]
-    assert {"waiting", "learning", "done"} >= {one["state"] for one in seen}
-    epochs = [(one["done"], one["loss"]) for one in seen if one["stage"] == "train"]
-    assert epochs[-1][0] == 4
-    assert all(loss > 0 for _, loss in epochs)
+    assert [one["state"] for one in seen] == sorted(
+        (one["state"] for one in seen), key=["waiting", "learning", "done"].index
+    )
+    training = [one for one in seen if one["stage"] == "train" and one["state"] == "learning"]
+    assert len(training) > 3
+    assert [one["done"] for one in training] == sorted(one["done"] for one in training)
+    assert all(one["total"] == 600 and one["loss"] > 0 for one in training)
+    assert training[-1]["loss"] < training[0]["loss"]
+    assert {state["server"] for state in states} == {first["server"]}
 
 
 def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
@@ -236,6 +241,8 @@ def test_looks_of_few_classes_and_of_many():
     looks, _ = look_at(means)
     assert looks[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
     assert [j for j, _ in looks[3].neighbours] == [0, 1, 2]  # the opposite comes last
+    apart = np.array([0, 0, -1]) - (means / np.linalg.norm(means, axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(looks[3].strands, apart / np.abs(apart).max(), atol=1e-3)
     many, _ = look_at(np.random.default_rng(0).normal(size=(5, 512)))
     assert all(len(each.strands) == 48 and max(map(abs, each.strands)) == 1 for each in many)
 

@@ -3,6 +3,7 @@
 ENGRAM_SHOTS=FOLDER also puts the screenshots of docs/page.md there.
 """
 
+import io
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import QUICK, Server, wait_for
 from drawings import draw, drawings
+from PIL import Image
 
 playwright = pytest.importorskip("playwright.sync_api")
 from axe_playwright_python.sync_playwright import Axe  # noqa: E402
@@ -90,20 +92,21 @@ def accessible(page: Page) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def shoot(page: Page, name: str, width: int, scheme: str = "light", height: int | None = None) -> None:
+def shoot(page: Page, name: str, width: int, scheme: str = "light") -> None:
     if SHOTS:
-        page.set_viewport_size({"width": width, "height": height or 900})
+        page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
         page.evaluate("scrollTo(0, 0)")
         wait_for(lambda: page.locator(".toast").count() == 0, 20)
-        page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=height is None)
+        taken = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
+        taken.quantize(128, dither=Image.Dither.NONE).save(Path(SHOTS) / f"{name}.png", optimize=True)
         page.set_viewport_size({"width": 1280, "height": 900})
         page.emulate_media(color_scheme="light")
 
 
 def test_the_whole_story(serve, visit, tmp_path):
     """From nothing: teach, try, teach by camera, rename, forget, undo, take away."""
-    server = serve(tmp_path / "shapes.engram")
+    server = serve(tmp_path / "shapes.engram", settings={} if SHOTS else QUICK)
     page = visit(server)
     expect(page.get_by_role("heading", name="Teach it something")).to_be_visible()
     expect(page.locator("#try")).to_be_hidden()

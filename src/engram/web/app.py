@@ -110,13 +110,19 @@ def create_app(
         """Say what pictures show. They are decoded in memory and gone with the answer."""
         await existing()
         upload = await receive(request, limits, limits.asked_at_once)
-        found, version, milliseconds = await served.predict(list(upload.pictures.values()))
+        found, answering, milliseconds = await served.predict(list(upload.pictures.values()))
         by_number = dict(zip(upload.pictures, map(views.AnswerView.of, found), strict=True)) | {
             number: views.AnswerView(label=None, similarity=None, top=[], problem=reason)
             for number, reason in upload.unreadable.items()
         }
         ordered = [by_number[number] for number in sorted(by_number)]
-        return views.Answers(answers=ordered, milliseconds=milliseconds, version=version)
+        notes = answering.notes
+        return views.Answers(
+            answers=ordered,
+            milliseconds=milliseconds,
+            version=notes.version,
+            unknown_below=notes.unknown.similarity if notes.unknown else None,
+        )
 
     # --- learning ----------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ _NEIGHBOURS = 3
 
 @dataclass(frozen=True)
 class Look:
-    """One class: the strands of its figure (-1 to 1), its place, the hue of that (its direction from the
-    middle, in degrees), and the classes nearest to it.
+    """One class: the strands of its figure (what sets it apart from the middle of all, -1 to 1), its place, the hue of
+    that (its direction from the middle, in degrees), and the classes nearest to it.
     """
 
     strands: list[float]
@@ -34,12 +34,13 @@ def look_at(means: Array) -> tuple[list[Look], float]:
     cosines = np.clip(units @ units.T, -1, 1)
     places, shown = classical_mds(np.sqrt(2 - 2 * cosines))  # between points on the unit sphere: ‖u - v‖² = 2 - 2 u·v
     nearest = np.argsort(-(cosines - 3 * np.eye(len(means))), axis=1, kind="stable")[:, :_NEIGHBOURS]
+    middle = units.mean(axis=0) if len(units) > 1 else 0
     looks = []
     for i, unit in enumerate(units):
         neighbours = [(int(j), round(float(cosines[i, j]), 4)) for j in nearest[i] if j != i]
         x, y = places[i]
         hue = round(math.degrees(math.atan2(y, x)) % 360, 1)
-        looks.append(Look(strands(unit), hue, round(x, 4), round(y, 4), neighbours))
+        looks.append(Look(strands(unit - middle), hue, round(x, 4), round(y, 4), neighbours))
     return looks, shown
 
 
@@ -62,7 +63,7 @@ def classical_mds(distances: Array) -> tuple[Array, float]:
     return places, float(values[first].sum()) / total if total > 0 else 1.0
 
 
-def strands(unit: Array) -> list[float]:
-    """A mean as few numbers: sums over neighbouring dimensions, the largest of them 1."""
-    sums = np.array([part.sum() for part in np.array_split(unit, min(_STRANDS, len(unit)))])
+def strands(vector: Array) -> list[float]:
+    """A vector as few numbers: sums over neighbouring dimensions, the largest of them 1."""
+    sums = np.array([part.sum() for part in np.array_split(vector, min(_STRANDS, len(vector)))])
     return [round(float(value), 3) for value in sums / (np.abs(sums).max() or 1)]

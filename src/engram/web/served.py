@@ -71,26 +71,26 @@ class Served:
         looks, shown = look_at(model.clf.learner_.prototypes.means.cpu().numpy().astype(float))
         return Snapshot(now, model, self.workshop.info(model), looks, shown)
 
-    async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], int, float]:
-        """Answers in order, the version of the model that gave them, and the milliseconds that took."""
+    async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], Model, float]:
+        """Answers in order, the model that gave them, and the milliseconds that took."""
         began = time.perf_counter()
         if self._asked >= self.limits.predictions:
             raise RefusedError(429, f"{self._asked} questions are waiting already; ask again in a moment")
         self._asked += 1
         try:
-            found, version = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, list(pictures))
+            found, model = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, list(pictures))
         finally:
             self._asked -= 1
-        return found, version, (time.perf_counter() - began) * 1000
+        return found, model, (time.perf_counter() - began) * 1000
 
-    def _answers(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], int]:
+    def _answers(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
         snapshot = self.current()
         if snapshot is None or not snapshot.model.names:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, unknown = snapshot.model, snapshot.model.notes.unknown
         threshold = unknown.similarity if unknown else None
         found = list(answers(model, pictures, top=TOP, unknown=threshold, device=self.workshop.device))
-        return found, model.notes.version
+        return found, model
 
     def close(self) -> None:
         """Let the threads go."""

@@ -33,7 +33,7 @@ class ClassView(BaseModel):
     pictures: int = Field(description="How many pictures its mean stands for.")
     learned: str | None = Field(description="When, in UTC.")
     increment: int | None = Field(description="0 is the base.")
-    strands: list[float] = Field(description="A figure made of its mean: -1 to 1.")
+    strands: list[float] = Field(description="A figure made of its mean, less the middle of all: -1 to 1.")
     hue: float = Field(description="Of its direction on the map, in degrees.")
     x: float = Field(description="Its place on the map of all classes.")
     y: float
@@ -140,6 +140,7 @@ class Answers(BaseModel):
     answers: list[AnswerView]
     milliseconds: float = Field(description="From the question to the answers, inside the server.")
     version: int = Field(description="Of the model that answered.")
+    unknown_below: float | None = Field(description="The similarity below which it says unknown, if it does.")
 
 
 class CheckView(BaseModel):

@@ -77,11 +77,13 @@ function show(item, said, picture) {
   const bars = answer.top.map((one, i) => {
     const bar = h("span", { className: "fill" });
     bar.style.setProperty("--share", Math.max(0, one.similarity));
+    const track = h("span", { className: "track" }, bar);
+    if (said.unknown_below !== null) track.style.setProperty("--threshold", Math.max(0, said.unknown_below));
     return h("li", { className: i === 0 && !unknown ? "best" : "" },
-      h("span", { className: "label" }, one.label), h("span", { className: "track" }, bar), h("span", { className: "value" }, one.similarity.toFixed(2)));
+      h("span", { className: "label" }, one.label), track, h("span", { className: "value" }, one.similarity.toFixed(2)));
   });
   item.replaceChildren(...[picture, h("div", { className: "said" },
     h("p", {}, h("strong", { className: unknown ? "unknown" : "" }, unknown ? "Unknown" : answer.label),
-      h("span", { className: "soft" }, `${unknown ? "nothing is near enough · " : ""}${Math.round(said.milliseconds)} ms`)),
+      h("span", { className: "soft" }, `${unknown ? `nothing reaches ${said.unknown_below.toFixed(2)} · ` : ""}${Math.round(said.milliseconds)} ms`)),
     h("ol", { className: "bars" }, bars))].filter(Boolean));
 }
