@@ -1,5 +1,7 @@
 """Who is let in, how much is taken, and that pictures are nowhere when a lesson is over."""
 
+import asyncio
+import gc
 import io
 import os
 import re
@@ -10,9 +12,12 @@ import pytest
 from conftest import ended, form, wait_for
 from drawings import draw, drawings
 from PIL import Image
+from starlette.requests import Request
 
-from engram.web.limits import Limits
-from engram.web.safety import host_check, is_loopback
+from engram.web.limits import Limits, RefusedError
+from engram.web.safety import Guard, host_check, is_loopback
+from engram.web.uploads import receive
+from engram.workshop import Picture
 
 TOKEN = "a-token-of-some-length"
 
@@ -77,13 +82,6 @@ def test_limits_of_a_lesson(open_client, model, taught_bytes, limits, labels, n,
 
 
 def test_an_upload_that_does_not_end_is_ended(open_client, model):
-    import asyncio
-
-    from starlette.requests import Request
-
-    from engram.web.limits import RefusedError
-    from engram.web.uploads import receive
-
     async def never():
         await asyncio.sleep(60)
 
@@ -92,6 +90,33 @@ def test_an_upload_that_does_not_end_is_ended(open_client, model):
     with pytest.raises(RefusedError, match=r"longer than 0\.1 seconds") as refused:
         asyncio.run(receive(request, Limits(seconds=0.1), 1))
     assert refused.value.status == 408
+
+
+def test_a_request_without_pictures_is_small_and_quick(open_client, model, taught_bytes):
+    def chunks():
+        for _ in range(20):
+            yield b" " * 10_000
+
+    client = open_client(model)
+    json_type = {"Content-Type": "application/json"}
+    for body in (b" " * 70_000, chunks()):
+        answer = client.post("/api/forget", content=body, headers=json_type)
+        assert (answer.status_code, "more than 64 kB" in answer.json()["detail"]) == (413, True)
+    assert model.read_bytes() == taught_bytes
+    padded = b" " * 60_000 + b'{"name": "dots"}'
+    assert client.post("/api/forget", content=padded, headers=json_type).status_code == 200
+
+    async def never():
+        await asyncio.sleep(60)
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/api/undo", "headers": [(b"host", b"localhost")]}
+    asyncio.run(Guard(client.app, "127.0.0.1", None, Limits(seconds=0.1))(scope, never, send))
+    assert sent[0]["status"] == 408
 
 
 def test_only_formats_of_cameras_and_browsers_are_opened(open_client, model):
@@ -231,6 +256,23 @@ def test_pictures_are_in_memory_only_and_gone_after_the_lesson(serve, tmp_path, 
     assert {path.name for path in tmp_path.iterdir()} == {"tmp", "shapes.engram", "shapes.engram.versions"}
     for pid in (server.process.pid, server.worker()):
         assert not any(holds(path, wanted) for path in open_files(pid))
+
+
+def test_no_picture_is_left_in_the_servers_memory(open_client, model):
+    def pictures() -> int:
+        gc.collect()
+        return sum(type(one) is Picture for one in gc.get_objects())
+
+    before = pictures()
+    held = Picture(b"so that it is known that they would be found")
+    assert (held.name, pictures()) == (held.name, before + 1)
+    del held
+    client = open_client(model)
+    for name in ("square", "triangle"):
+        number = client.post("/api/lessons", **form({name: drawings(name, 6)})).json()[0]["number"]
+        assert ended(client, number)["state"] == "done"
+        client.post("/api/predict", **one())
+        wait_for(lambda: pictures() == before, 5)
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
+from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 
 import engram
@@ -28,7 +28,7 @@ _PROBLEMS = {
     401: "The server wants a token.",
     403: "Not from this page, or not under the server's own name.",
     404: "There is none.",
-    408: "The upload took too long.",
+    408: "It took too long to send.",
     409: "Not possible as things are.",
     413: "More than the server takes.",
     415: "Not a form.",
@@ -47,6 +47,7 @@ def _responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 _UPLOADED = _responses(400, 408, 409, 413, 415, 422, 429, 503)
+_CHANGED = _responses(400, 408, 409, 413, 422, 503)
 
 
 def create_app(
@@ -75,7 +76,7 @@ def create_app(
         title="engram", version=engram.__version__, description=(__doc__ or ""), lifespan=lifespan,
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None,
     )  # fmt: skip
-    app.add_middleware(Guard, bound=bound, token=token)
+    app.add_middleware(Guard, bound=bound, token=token, limits=limits)
     _handle_errors(app)
 
     async def current() -> Snapshot | None:
@@ -164,7 +165,7 @@ def create_app(
             submitted.append(lessons.submit({name: pictures}, bad, base=False))
         return [views.LessonView.of(job) for job in submitted]
 
-    @app.delete("/api/lessons/{number}", responses=_responses(404, 422), tags=["teach"])
+    @app.delete("/api/lessons/{number}", responses=_responses(404, 408, 413, 422), tags=["teach"])
     async def cancel(number: int) -> views.LessonView:
         """Take a lesson out of the queue, or stop it: the model is then as it was. One that has ended stays so."""
         return views.LessonView.of(lessons.cancel(number))
@@ -199,7 +200,7 @@ def create_app(
 
     # --- changes without pictures ------------------------------------------------------------------------------------
 
-    @app.post("/api/forget", responses=_responses(400, 409, 422, 503), tags=["change"])
+    @app.post("/api/forget", responses=_CHANGED, tags=["change"])
     async def forget(wanted: views.Forget) -> views.ModelView:
         """Forget a class. The version before is kept, and undo brings it back."""
         async with changing:
@@ -208,7 +209,7 @@ def create_app(
             lessons.forget(wanted.name)
             return shown(await current())
 
-    @app.post("/api/rename", responses=_responses(400, 409, 422, 503), tags=["change"])
+    @app.post("/api/rename", responses=_CHANGED, tags=["change"])
     async def rename(wanted: views.Rename) -> views.ModelView:
         """Give a class another name."""
         async with changing:
@@ -218,7 +219,7 @@ def create_app(
             lessons.forget(wanted.name, new)
             return shown(await current())
 
-    @app.post("/api/undo", responses=_responses(400, 409, 422, 503), tags=["change"])
+    @app.post("/api/undo", responses=_CHANGED, tags=["change"])
     async def undo(wanted: views.Undo) -> views.ModelView:
         """Take the last change back: the version before takes the model's place, byte for byte."""
         async with changing:
@@ -236,9 +237,9 @@ def create_app(
         await existing()
         return downloads.file(workshop.path, workshop.path.name)
 
-    @app.get("/api/model/onnx", response_class=StreamingResponse, tags=["download"],
+    @app.get("/api/model/onnx", response_class=Response, tags=["download"],
              responses={**downloads.content("application/octet-stream"), **_responses(409, 503)})  # fmt: skip
-    async def onnx_file() -> StreamingResponse:
+    async def onnx_file() -> Response:
         """The model as one ONNX graph, pictures in, similarities out. Making it takes some seconds."""
         await existing()
         if not can_export:

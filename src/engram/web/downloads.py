@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from engram.benchmark.report.document import document
 from engram.web.limits import RefusedError
@@ -43,7 +43,7 @@ def _chunks(opened: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
-async def onnx(model: Path) -> StreamingResponse:
+async def onnx(model: Path) -> Response:
     """Run `engram export` in a process of its own: torch's exporter would keep predictions waiting."""
     command = "from engram.web.worker import stand_back; stand_back(); from engram.cli import main; main()"
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,8 @@ async def onnx(model: Path) -> StreamingResponse:
         if process.returncode != 0:
             reason = said.decode(errors="replace").strip().removeprefix("error: ")
             raise RefusedError(409, f"it cannot be exported: {reason}")
-        return file(out, f"{model.stem}.onnx")  # an open file stays readable after its folder is gone
+        headers = {"Content-Disposition": attachment(f"{model.stem}.onnx")}
+        return Response(out.read_bytes(), media_type="application/octet-stream", headers=headers)
 
 
 def report(model: ModelView) -> str:

@@ -117,9 +117,8 @@ class Lessons:
                 raise RefusedError(404, f"there is no lesson {number}")
             if job.state == "waiting":
                 self._end(job, Ended("cancelled", "taken out of the queue"))
-            elif job.state == "learning" and self._cancelled_at is None and self._pipe is not None:
-                self._cancelled_at = time.monotonic()
-                self._pipe.send(Cancel(number))
+            elif job.state == "learning" and self._cancelled_at is None:
+                self._cancelled_at = time.monotonic()  # the thread tells the worker, as nobody else may use the pipe
                 job.message = "stopping"
                 self._touch()
         return job
@@ -172,20 +171,23 @@ class Lessons:
 
     def _teach(self, job: Job, lesson: Lesson) -> Ended | None:
         """Follow a lesson to its end; None if the worker is gone."""
-        pipe = self._pipe
+        pipe, cancelled = self._pipe, False
         assert pipe is not None
         try:
             pipe.send(lesson)
-            del lesson
+            lesson.folders.clear()  # the pictures are the worker's now
             while True:
-                if not pipe.poll(0.5):
-                    if self._cancelled_at is not None and time.monotonic() - self._cancelled_at > _GRACE:
+                if self._cancelled_at is not None:
+                    if not cancelled:
+                        cancelled = True
+                        pipe.send(Cancel(job.number))
+                    if time.monotonic() - self._cancelled_at > _GRACE:
                         return None
-                    continue
-                told = pipe.recv()
-                if isinstance(told, Ended):
-                    return told
-                self._follow(job, told)
+                if pipe.poll(0.1):
+                    told = pipe.recv()
+                    if isinstance(told, Ended):
+                        return told
+                    self._follow(job, told)
         except (EOFError, OSError):
             return None
 
@@ -202,8 +204,9 @@ class Lessons:
 
     def _end(self, job: Job, ended: Ended) -> None:
         job.pictures = {}
-        job.state, job.message, job.result, job.loss = ended.state, ended.message, ended.result, None
+        job.message, job.result, job.loss = ended.message, ended.result, None
         job.seconds = time.monotonic() - job.began if job.began is not None else 0.0
+        job.state = ended.state  # last: whoever sees it sees the rest
         old = [other for other in self._jobs if other.state in ENDED][:-_REMEMBERED]
         self._jobs = [other for other in self._jobs if other not in old]
         self._touch()

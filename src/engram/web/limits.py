@@ -8,6 +8,7 @@ class Limits:
     """Per request, but for the last three: lessons waiting, the bytes of their pictures, predictions at a time."""
 
     upload_bytes: int = 256_000_000
+    other_bytes: int = 64_000
     pictures: int = 1000
     asked_at_once: int = 64
     pixels: int = 40_000_000

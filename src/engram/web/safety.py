@@ -1,5 +1,6 @@
 """Who may talk to the server: checks of host, origin and token before anything else, and headers after it."""
 
+import asyncio
 import hmac
 import ipaddress
 import socket
@@ -10,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engram.web.limits import Limits, RefusedError
 
 COOKIE = "engram_token"
 HEADERS = {
@@ -65,8 +68,8 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 class Guard:
     """ASGI middleware. Without a token everybody who passes the checks of host and origin is let in."""
 
-    def __init__(self, app: ASGIApp, bound: str, token: str | None) -> None:
-        self.app, self.token, self.accepts = app, token, host_check(bound)
+    def __init__(self, app: ASGIApp, bound: str, token: str | None, limits: Limits) -> None:
+        self.app, self.token, self.accepts, self.limits = app, token, host_check(bound), limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse, or pass on and add the headers."""
@@ -84,8 +87,37 @@ class Guard:
                     headers[name] = value
             await send(message)
 
-        answer = self._refusal(scope)
+        try:
+            answer = self._refusal(scope)
+            if answer is None and scope["method"] in _CHANGING and not _is_form(scope):
+                receive = await self._whole(receive)
+        except RefusedError as error:
+            answer = _refuse(error.status, error.detail)
         await (answer or self.app)(scope, receive, send_with_headers)
+
+    async def _whole(self, receive: Receive) -> Receive:
+        """Take in a body that is no upload, within limits, and give it back at once."""
+        body, most, ended = b"", self.limits.other_bytes, False
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                while not ended:
+                    message = await receive()
+                    body += message.get("body", b"")
+                    if len(body) > most:
+                        raise RefusedError(413, f"more than {most // 1000} kB, and no form with pictures")
+                    ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
+        except TimeoutError:
+            raise RefusedError(408, f"the request took longer than {self.limits.seconds:g} seconds") from None
+        given = False
+
+        async def again() -> Message:
+            nonlocal given
+            if given:
+                return await receive()
+            given = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return again
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -111,6 +143,10 @@ class Guard:
 
     def _matches(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), (self.token or "").encode())
+
+
+def _is_form(scope: Scope) -> bool:
+    return Headers(scope=scope).get("content-type", "").startswith("multipart/form-data")
 
 
 def _cookie(text: str) -> str:
