@@ -221,6 +221,16 @@ def test_events_tell_every_change(serve, tmp_path):
     assert {state["server"] for state in states} == {first["server"]}
 
 
+def test_answers_do_not_wait_in_the_network(serve, model):
+    """Sent in two parts with Nagle's algorithm they would, for 40 ms each."""
+    client, waits = serve(model).client, []
+    for _ in range(12):
+        began = time.perf_counter()
+        inside = ask(client, draw("dots", 3)).json()["milliseconds"] / 1000
+        waits.append(time.perf_counter() - began - inside)
+    assert min(waits) < 0.03
+
+
 def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
     points = np.random.default_rng(0).normal(size=(7, 2))
     distances = np.linalg.norm(points[:, None] - points[None], axis=2)
