@@ -14,6 +14,8 @@ from drawings import draw, drawings
 from PIL import Image
 from starlette.requests import Request
 
+from engram import IncrementalClassifier, cli
+from engram.testing import blobs
 from engram.web.limits import Limits, RefusedError
 from engram.web.safety import Guard, host_check, is_loopback
 from engram.web.uploads import receive
@@ -214,7 +216,10 @@ def needles(pictures: list[bytes]) -> list[bytes]:
 
 
 def holds(path: Path, wanted: list[bytes]) -> bool:
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError:  # closed meanwhile
+        return False
     return any(needle in content for needle in wanted)
 
 
@@ -222,19 +227,36 @@ def open_files(pid: int) -> list[Path]:
     """Regular files a process has open, deleted ones included."""
     found = []
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        target = os.readlink(link)
+        try:
+            target = os.readlink(link)
+        except OSError:  # closed meanwhile
+            continue
         if target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/sys/")):
             found.append(link)
     return found
 
 
+def noisy_picture() -> bytes:
+    """Noise, so that nothing of it can be anywhere by chance; 2 MB, which Starlette by itself puts on the disk."""
+    file = io.BytesIO()
+    Image.frombytes("RGB", (900, 800), os.urandom(900 * 800 * 3)).save(file, "PNG", compress_level=0)
+    return file.getvalue()
+
+
+def test_no_temporary_file_is_made_for_an_upload(open_client, model, monkeypatch):
+    def made(*args, **kwargs):
+        raise AssertionError("a temporary file")
+
+    client = open_client(model)
+    client.get("/api/model")
+    monkeypatch.setattr("tempfile.TemporaryFile", made)
+    monkeypatch.setattr("tempfile.NamedTemporaryFile", made)
+    assert client.post("/api/predict", **one(noisy_picture())).status_code == 200
+    assert client.post("/api/lessons", **form({"noise": [noisy_picture()]})).status_code == 202
+
+
 def test_pictures_are_in_memory_only_and_gone_after_the_lesson(serve, tmp_path, model):
-    """Noise, so that nothing of it can be anywhere by chance; 2 MB each, which Starlette by itself puts on the disk."""
-    noise = []
-    for _ in range(4):
-        file = io.BytesIO()
-        Image.frombytes("RGB", (900, 800), os.urandom(900 * 800 * 3)).save(file, "PNG", compress_level=0)
-        noise.append(file.getvalue())
+    noise = [noisy_picture() for _ in range(4)]
     wanted = needles(noise)
     temporary, cwd = tmp_path / "tmp", Path.cwd()
     temporary.mkdir()
@@ -302,3 +324,25 @@ def test_beyond_this_machine_a_token_is_printed_once(serve, model):
     assert server.client.get(f"http://127.0.0.1:{port}/api/model").status_code == 401
     entered = server.client.get(server.address.replace("0.0.0.0", "127.0.0.1"), follow_redirects=True)
     assert (entered.status_code, "engram" in entered.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["no/m.engram"], "is not a folder; make it first"),
+        (["vectors.engram"], "was taught feature vectors, and the page is about pictures"),
+        (["m.engram", "--backbone", "vgg99"], "no backbone is called 'vgg99'"),
+        (["m.engram", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1, port 8000"),
+        (["m.engram", "--host", "no such host"], "cannot listen on no such host"),
+        (["m.engram", "--set", "epochs=3"], "is not NAME=VALUE"),
+    ],
+)
+def test_what_cannot_be_served_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    IncrementalClassifier(layers=(8,), base_epochs=1, device="cpu").fit(*blobs(["a", "b"])).save("vectors.engram")
+    monkeypatch.setattr("sys.argv", ["engram", "serve", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    said = capsys.readouterr().err
+    assert (end.value.code, message in said) == (2, True), said
+    assert len(said.strip().splitlines()) == 1
