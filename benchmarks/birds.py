@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real pictures: 20 species of birds at first, then 10 more one by one, as `engram learn` does it.
 
-    birds.py --data DIR [--orders 3] [--json PATH]
+    birds.py --data DIR [--base 20] [--new 10] [--orders 3] [--json PATH]
 
 DIR holds CUB_200_2011/. For every order, 40 species are drawn. The first 20 are the base; the next 10 are learned one
 by one; a second model is trained on all 30 at once; the last 10 stay unseen, to see how many of their pictures are
@@ -22,7 +22,7 @@ import torch
 from engram import data
 from engram.workshop import Model, Plan, Unreadable, Workshop, answers, evaluate, learn
 
-BASE, NEW, UNSEEN = 20, 10, 10
+UNSEEN = 10
 
 
 def by_species(split: data.Split) -> dict[str, list[Path]]:
@@ -44,11 +44,11 @@ def share_unknown(model: Model, pictures: dict[str, list[Path]], names: list[str
     return float(np.mean([one.label == "unknown" for one in given]))
 
 
-def one_order(seed: int, birds: data.Dataset, folder: Path) -> dict[str, object]:
+def one_order(seed: int, birds: data.Dataset, n_base: int, n_new: int, folder: Path) -> dict[str, object]:
     assert birds.test is not None
     train, test = by_species(birds.train), by_species(birds.test)
-    drawn = np.random.default_rng(seed).permutation(birds.classes).tolist()[: BASE + NEW + UNSEEN]
-    base, new, unseen = drawn[:BASE], drawn[BASE : BASE + NEW], drawn[BASE + NEW :]
+    drawn = np.random.default_rng(seed).permutation(birds.classes).tolist()[: n_base + n_new + UNSEEN]
+    base, new, unseen = drawn[:n_base], drawn[n_base:-UNSEEN], drawn[-UNSEEN:]
 
     began = time.perf_counter()
     place = Workshop(folder / f"{seed}.engram")
@@ -78,6 +78,8 @@ def one_order(seed: int, birds: data.Dataset, folder: Path) -> dict[str, object]
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--base", type=int, default=20, metavar="N")
+    parser.add_argument("--new", type=int, default=10, metavar="N")
     parser.add_argument("--orders", type=int, default=3, metavar="N")
     parser.add_argument("--json", type=Path, metavar="PATH")
     arguments = parser.parse_args()
@@ -86,10 +88,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         orders = []
         for seed in range(arguments.orders):
-            orders.append(one_order(seed, birds, Path(folder)))
+            orders.append(one_order(seed, birds, arguments.base, arguments.new, Path(folder)))
             print(json.dumps(orders[-1]), flush=True)
     print(f"{os.cpu_count()} CPU cores, {torch.get_num_threads()} threads, {arguments.orders} orders: mean (spread)")
-    for key in orders[0]:
+    for key in list(orders[0])[1:]:
         values = [np.max(order[key]) for order in orders]
         print(f"{key:<24}{np.mean(values):>9.3f} ({np.min(values):.3f} to {np.max(values):.3f})")
     gap = np.mean([order["all_at_once"] - order["all_after"] for order in orders])
