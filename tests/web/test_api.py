@@ -155,9 +155,10 @@ def test_what_others_do_to_the_file_is_seen(open_client, model):
 @pytest.mark.parametrize(
     ("path", "body", "status", "message"),
     [
-        ("forget", {"name": "nobody"}, 422, "knows no class 'nobody'"),
+        ("forget", {"name": "nobody"}, 404, "knows no class 'nobody'"),
         ("forget", {}, 422, "body.name: Field required"),
-        ("rename", {"name": "circle", "new_name": "dots"}, 422, "a class of that name exists"),
+        ("rename", {"name": "circle", "new_name": "dots"}, 409, "a class of that name exists"),
+        ("rename", {"name": "nobody", "new_name": "x"}, 404, "knows no class 'nobody'"),
         ("rename", {"name": "circle", "new_name": "circle"}, 409, "called 'circle' already"),
         ("rename", {"name": "circle", "new_name": " "}, 422, "1 to 80 printable characters"),
         ("rename", {"name": "circle", "new_name": "a\x00b"}, 422, "1 to 80 printable characters"),

@@ -1,5 +1,6 @@
 """engram serve: the page that learns by example."""
 
+import logging
 import secrets
 import socket
 import sys
@@ -53,6 +54,7 @@ def serve(
     from engram.web.safety import is_loopback
     from engram.workshop import Plan, Workshop
 
+    logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
     changed = parse_settings(settings or (), [setting.name for setting in fields(PrototypeConfig)])
     place = Workshop(model, device=device, wait=5.0)
     folder = place.versions.model.parent

@@ -3,15 +3,14 @@
 import asyncio
 import contextlib
 import secrets
-from collections.abc import AsyncIterator
-from importlib.resources import files
+from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 
 import engram
 from engram.modelfile import ModelFileError
@@ -36,6 +35,7 @@ _PROBLEMS = {
     429: "Too much is waiting already.",
     503: "The model file cannot be read.",
 }
+_PAGE = Path(__file__).parent / "static"
 _EVERY = 0.1  # seconds between two looks for something to tell
 _STILL_THERE = 15.0  # seconds of silence after which that is said
 
@@ -47,7 +47,7 @@ def _responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 _UPLOADED = _responses(400, 408, 409, 413, 415, 422, 429, 503)
-_CHANGED = _responses(400, 408, 409, 413, 422, 503)
+_CHANGED = _responses(400, 404, 408, 409, 413, 422, 503)
 
 
 def create_app(
@@ -88,6 +88,10 @@ def create_app(
             raise RefusedError(409, "there is no model yet; teach at least two classes first")
         return snapshot
 
+    def known(snapshot: Snapshot, name: str) -> None:
+        if name not in snapshot.model.names:
+            raise RefusedError(404, f"the model knows no class {name!r}")
+
     def shown(snapshot: Snapshot | None) -> views.ModelView:
         version = snapshot.model.notes.version if snapshot else 0
         can_undo = any(number < version for number in workshop.versions.numbers())
@@ -97,7 +101,10 @@ def create_app(
         """A change without pictures. While a lesson holds the model, nobody else changes it."""
         if lessons.learning():
             raise RefusedError(409, "a class is being learned; wait until that is done, or stop it first")
-        return await asyncio.to_thread(make, *arguments)
+        try:
+            return await asyncio.to_thread(make, *arguments)
+        except ValueError as error:  # the request is sound; the model is not such that it could be done
+            raise RefusedError(409, str(error)) from error
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -204,7 +211,7 @@ def create_app(
     async def forget(wanted: views.Forget) -> views.ModelView:
         """Forget a class. The version before is kept, and undo brings it back."""
         async with changing:
-            await existing()
+            known(await existing(), wanted.name)
             await change(workshop.forget, wanted.name)
             lessons.forget(wanted.name)
             return shown(await current())
@@ -213,7 +220,7 @@ def create_app(
     async def rename(wanted: views.Rename) -> views.ModelView:
         """Give a class another name."""
         async with changing:
-            await existing()
+            known(await existing(), wanted.name)
             new = class_name(wanted.new_name, limits)
             await change(workshop.rename, wanted.name, new)
             lessons.forget(wanted.name, new)
@@ -254,9 +261,16 @@ def create_app(
         name = f"{workshop.path.stem}-report.html"
         return HTMLResponse(page, headers={"Content-Disposition": downloads.attachment(name)})
 
-    static = files("engram.web").joinpath("static")
-    app.mount("/", StaticFiles(directory=str(static), html=True), name="page")
+    for path in _PAGE.iterdir():  # one route each: no name from a request is ever part of a path
+        app.add_route("/" if path.name == "index.html" else f"/{path.name}", _sends(path))
     return app
+
+
+def _sends(path: Path) -> Callable[[Request], Awaitable[Response]]:
+    async def send(_: Request) -> Response:
+        return FileResponse(path)
+
+    return send
 
 
 def _handle_errors(app: FastAPI) -> None:

@@ -122,7 +122,7 @@ FORM: dict[str, Any] = {
 LABEL: dict[str, Any] = {
     "type": "array",
     "minItems": 1,
-    "items": {"type": "string"},
+    "items": {"type": "string", "minLength": 1, "maxLength": 80, "pattern": r"\S"},
     "description": "The name of the class each picture shows, in the same order; a single one holds for all pictures.",
 }
 

@@ -217,7 +217,7 @@ class Rename(BaseModel):
     """A class, and what to call it."""
 
     name: str
-    new_name: str
+    new_name: str = Field(min_length=1, description="1 to 80 printable characters, and not the word for no class.")
 
 
 class Undo(BaseModel):
