@@ -2,7 +2,6 @@
 
 import json
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from engram.data import class_folders
 from engram.features import extract
 from engram.testing import assert_same_state
 from engram.workshop import Picture, Step, Workshop, learn, watch
-from engram.workshop.checking import lower_quantile, recalibrate
+from engram.workshop.checking import lower_quantile
 from engram.workshop.learning import fingerprint, hold_back
 
 
@@ -151,18 +150,16 @@ def test_what_is_unknown_is_told_anew_by_examples_of_every_class(place, tmp_path
     folders = class_folders(paint(tmp_path / "p", *names, n=20, seed=5))
     examples = {name: features(folders[name]) for name in names[:3]}
     before = place.read().notes.unknown
-    high = replace(before, similarity=0.99999)
-    for given, known, expected in (
-        (examples, before, None),  # every class: found anew
-        ({"red": examples["red"]}, high, None),  # some: too high before, as they show
-        ({"red": examples["red"]}, replace(before, similarity=-1.0), -1.0),  # some: no reason to raise it
-    ):
-        model = place.read()
-        model.clf.partial_fit(features(folders["cyan"]), ["cyan"] * 20)
-        given = {**given, "cyan": features(folders["cyan"][:5])}
-        best = np.concatenate([model.clf.learner_.scores(values).max(axis=1) for values in given.values()])
-        found = recalibrate(model.clf, known, given)
-        assert found.similarity == pytest.approx(np.quantile(best, 0.05) if expected is None else expected, abs=1e-4)
+    learn(Workshop(place.path, device="cpu"), {"cyan": folders["cyan"]}, quick_plan(holdout=0.25))
+    assert place.read().notes.unknown == before  # nothing is known of the others
+    place.undo()
+    report = learn(place, {"cyan": folders["cyan"]}, quick_plan(holdout=0.25), examples=examples)
+    model = place.read()
+    best = [model.clf.learner_.scores(values).max(axis=1) for values in (*examples.values(), report.held["cyan"])]
+    unknown = model.notes.unknown
+    assert (unknown.pictures, unknown.held_back) == (65, True)
+    assert unknown.similarity == pytest.approx(np.quantile(np.concatenate(best), 0.05), abs=1e-4)
+    assert unknown.similarity != before.similarity
 
 
 def test_pictures_in_memory_are_learned_like_files(place, tmp_path):

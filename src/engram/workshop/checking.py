@@ -1,7 +1,5 @@
 """What pictures that were held back tell: how well classes are known, and below which similarity nothing is."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from engram.classifier import IncrementalClassifier
@@ -36,15 +34,15 @@ def lower_quantile(similarities: Array, share: float) -> float:
 
 
 def recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Examples) -> Unknown | None:
-    """An encoder that has moved gives other similarities. Examples of every class tell what is unknown now; examples of
-    some can only tell that too much was.
+    """Tell anew what is unknown, as an encoder that has moved gives other similarities, if there are examples of all.
+
+    A model that says nothing about it is left so.
     """
-    values = np.concatenate([np.empty((0, clf.n_features_in_), np.float32), *examples.values()])
-    if before is None or not len(values):
+    every = all(len(examples.get(str(name), ())) for name in clf.learner_.labels)
+    if before is None or not every or sum(map(len, examples.values())) < _ENOUGH:
         return before
-    found = replace(calibrate(clf, values, values), held_back=True)
-    told = len(values) >= _ENOUGH and all(len(examples.get(str(name), ())) for name in clf.learner_.labels)
-    return found if told or found.similarity < before.similarity else before
+    values = np.concatenate(list(examples.values()))
+    return calibrate(clf, values, values)
 
 
 def together(*several: Examples) -> Examples:
