@@ -56,7 +56,7 @@ def _lines(about: dict[str, Any]) -> list[str]:
         source = "held back from training" if unknown["held_back"] else "it was trained on"
         lines.append(
             f"unknown: below similarity {unknown['similarity']:.3f}, which {1 - unknown['share']:.0%} of "
-            f"{unknown['pictures']:,} base pictures {source} reached"
+            f"{unknown['pictures']:,} pictures {source} reached"
         )
     kept = versions["kept"]
     lines.append(

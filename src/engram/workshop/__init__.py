@@ -3,7 +3,8 @@
 from engram.workshop.answers import UNKNOWN, Answer, Evaluation, Unreadable, answers, evaluate, unknown_similarity
 from engram.workshop.learning import learn, watch
 from engram.workshop.lock import ModelBusyError
-from engram.workshop.plan import Check, Learned, Plan, Report, Step
+from engram.workshop.picture import Picture
+from engram.workshop.plan import Check, Examples, Learned, Plan, Report, Step
 from engram.workshop.records import Event, Notes
 from engram.workshop.workshop import Model, NothingToDoError, Workshop
 
@@ -13,11 +14,13 @@ __all__ = [
     "Check",
     "Evaluation",
     "Event",
+    "Examples",
     "Learned",
     "Model",
     "ModelBusyError",
     "Notes",
     "NothingToDoError",
+    "Picture",
     "Plan",
     "Report",
     "Step",

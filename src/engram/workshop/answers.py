@@ -66,7 +66,7 @@ def answers(
 
 
 def unknown_similarity(model: Model, wanted: str | None) -> float | None:
-    """The similarity that `--unknown` asks for: a number, or "auto" for the one found when the base was learned."""
+    """The similarity that `--unknown` asks for: a number, or "auto" for the one found while learning."""
     if wanted is None:
         return None
     if wanted == "auto":

@@ -16,27 +16,34 @@ from engram.classifier import IncrementalClassifier
 from engram.data import class_folders
 from engram.features import extract
 from engram.nn.training import Progress
-from engram.workshop.plan import SETTINGS, Check, Learned, Plan, Report, Step, Tell
-from engram.workshop.records import ClassRecord, Event, Notes, Unknown, now
+from engram.workshop.checking import calibrate, check, recalibrate, together
+from engram.workshop.picture import Picture, file_size, glimpse
+from engram.workshop.plan import SETTINGS, Examples, Learned, Plan, Report, Step, Tell
+from engram.workshop.records import ClassRecord, Event, Notes, now
 from engram.workshop.workshop import Model, Workshop
 
-Folders = Mapping[str, Sequence[Path]]  # name of a class -> its pictures
-Array = np.ndarray[Any, Any]
+Source = Path | Picture
+Folders = Mapping[str, Sequence[Source]]  # name of a class -> its pictures
 
-UNKNOWN_SHARE = 0.05  # of known pictures, that are called unknown by mistake
-_ENOUGH = 5  # pictures held back, to calibrate on them
 _SAMPLE = 4096  # bytes amid a file, to recognise it by
 _MOST_CHECKED = 1000  # pictures of classes learned earlier, in the check after learning
 
 
-def learn(workshop: Workshop, folders: Folders, plan: Plan, tell: Tell = lambda step: None) -> Report:
+def learn(
+    workshop: Workshop,
+    folders: Folders,
+    plan: Plan,
+    tell: Tell = lambda step: None,
+    examples: Examples | None = None,
+) -> Report:
     """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
 
-    Each class is saved before the next is begun: stopped by whatever means, the same call goes on where it was.
+    Each class is saved before the next is begun: stopped by whatever means, the same call goes on where it was. Known
+    classes are checked with `examples`, and with pictures that were held back of them and lie in their folders.
     """
     began = time.perf_counter()
     with workshop.changing("learn"):
-        lesson = _Lesson(workshop, plan, tell)
+        lesson = _Lesson(workshop, plan, tell, examples or {})
         if workshop.exists():
             lesson.increments(workshop.read(), folders)
         else:
@@ -83,17 +90,17 @@ def _state(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
 class _Lesson:
     """One call of `learn`, under the lock."""
 
-    def __init__(self, workshop: Workshop, plan: Plan, tell: Tell) -> None:
-        self.workshop, self.plan, self.tell = workshop, plan, tell
+    def __init__(self, workshop: Workshop, plan: Plan, tell: Tell, examples: Examples) -> None:
+        self.workshop, self.plan, self.tell, self.examples = workshop, plan, tell, examples
         self.report = Report()
 
     def base(self, folders: Folders) -> None:
         """Train on all classes at once, and calibrate what is unknown."""
         plan, began = self.plan, time.perf_counter()
         backbone = backbones.create(plan.backbone)
-        marks = {
-            name: fingerprint(name, paths) for name, paths in folders.items()
-        }  # now, as they may be gone afterwards
+        # Now, as they may be gone afterwards.
+        marks = {name: fingerprint(name, paths) for name, paths in folders.items()}
+        size = sum(file_size(path) for paths in folders.values() for path in paths)
         trained, held = [], []
         for name, paths in folders.items():
             train, back = hold_back(paths, plan.holdout)
@@ -119,16 +126,17 @@ class _Lesson:
         )
         clf.fit(looked.values[is_train], train_labels)
         held_values = looked.values[~is_train]
-        unknown = _calibrate(clf, looked.values[is_train], held_values)
+        unknown = calibrate(clf, looked.values[is_train], held_values)
         seconds = time.perf_counter() - began
         classes = {name: ClassRecord(now(), 0, {marks[name]: plan.holdout}) for name in counts}
-        event = Event(now(), "base", counts, round(seconds, 1))
+        self.report.held = {name: held_values[held_labels == name] for name in counts}
+        checked = self.report.check_new = check(clf, self.report.held)
+        event = Event(now(), "base", counts, round(seconds, 1), None, size, checked.pictures, checked.right)
         keep = Notes().keep if plan.keep is None else plan.keep
-        model = self.workshop.commit(clf, Notes(1, keep, unknown, (event,), classes), before=None)
+        self.workshop.commit(clf, Notes(1, keep, unknown, (event,), classes), before=None)
         for name, n in counts.items():
-            self.report.learned.append(Learned(name, n, int((held_labels == name).sum()), 0, seconds))
+            self.report.learned.append(Learned(name, n, len(self.report.held[name]), 0, seconds))
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
-        self.report.check_new = _check(model, held_values, held_labels)
 
     def increments(self, model: Model, folders: Folders) -> None:
         """Learn every class that is new, and with `more` the new pictures of known ones."""
@@ -146,21 +154,23 @@ class _Lesson:
                 todo.append(name)
             else:
                 self.report.changed.append(name)
-        held: list[tuple[Array, Array]] = []
+        if todo:
+            given = {name: values for name, values in self.examples.items() if name in model.names}
+            self.examples = together(given, self._held_back_before(model, folders))
+            self.report.check_before = check(model.clf, self.examples)
         for number, name in enumerate(todo, 1):
             learned = self._increment(model, name, folders[name])
             if learned is not None:
-                model, values = learned
-                held.append((values, np.full(len(values), name)))
+                model = learned
                 self.tell(Step(name, "saved", number, len(todo), (self.report.learned[-1],)))
-        if held:
-            self.report.check_new = _check(model, *(np.concatenate(parts) for parts in zip(*held, strict=True)))
-            self._check_known(model, folders)
+        if self.report.learned:
+            self.report.check_new = check(model.clf, self.report.held)
+            self.report.check_known = check(model.clf, self.examples)
 
-    def _increment(self, model: Model, name: str, paths: Sequence[Path]) -> tuple[Model, Array] | None:
-        """Learn one class and save; the features of what was held back, or None if no picture could be read."""
+    def _increment(self, model: Model, name: str, paths: Sequence[Source]) -> Model | None:
+        """Learn one class and save; None if no picture could be read."""
         plan, began, notes = self.plan, time.perf_counter(), model.notes
-        known, mark = name in model.names, fingerprint(name, paths)
+        known, mark, size = name in model.names, fingerprint(name, paths), sum(map(file_size, paths))
         train, back = hold_back(paths, plan.holdout)
         looked = self._look(name, [*train, *back], model.clf.backbone_)
         is_train = looked.kept < len(train)
@@ -176,28 +186,34 @@ class _Lesson:
         record = notes.classes.get(name) if known else None
         record = record or ClassRecord(now(), increment, {})
         record = replace(record, folders={**record.folders, mark: plan.holdout})
-        event = Event(now(), "more" if known else "learn", {name: pictures}, round(seconds, 1))
-        after = notes.after(event, classes={**notes.classes, name: record})
+        held = {**self.report.held, name: looked.values[~is_train]}
+        at_hand = together(self.examples, held)
+        checked, unknown = check(model.clf, at_hand), recalibrate(model.clf, notes.unknown, at_hand)
+        what: Literal["more", "learn"] = "more" if known else "learn"
+        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, checked.pictures, checked.right)
+        after = notes.after(event, classes={**notes.classes, name: record}, unknown=unknown)
         if plan.keep is not None:
             after = replace(after, keep=plan.keep)
         saved = self.workshop.commit(model.clf, after, before=notes)
-        held_back = len(looked.kept) - pictures
-        self.report.learned.append(Learned(name, pictures, held_back, increment, time.perf_counter() - began))
-        return saved, looked.values[~is_train]
+        self.report.held = held
+        self.report.learned.append(Learned(name, pictures, len(held[name]), increment, time.perf_counter() - began))
+        return saved
 
-    def _check_known(self, model: Model, folders: Folders) -> None:
-        """Ask about the pictures of classes known before, if they lie in the folder and were held back."""
+    def _held_back_before(self, model: Model, folders: Folders) -> Examples:
+        """Look at the pictures of known classes that lie in the folder and were held back."""
         back = []
         for name in self.report.known:
             shares = model.notes.classes[name].folders
             back += [(name, path) for path in hold_back(folders[name], shares[fingerprint(name, folders[name])])[1]]
         back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
-        if back:
-            looked = self._look("the check", [path for _, path in back], model.clf.backbone_, "check")
-            self.report.check_known = _check(model, looked.values, np.array([name for name, _ in back])[looked.kept])
+        if not back:
+            return {}
+        looked = self._look("the check", [path for _, path in back], model.clf.backbone_, "check")
+        labels = np.array([name for name, _ in back])[looked.kept]
+        return {str(name): looked.values[labels == name] for name in np.unique(labels)}
 
     def _look(
-        self, name: str, paths: Sequence[Path], backbone: Backbone, stage: Literal["look", "check"] = "look"
+        self, name: str, paths: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
     ) -> Any:
         def progress(done: int, total: int) -> None:
             self.tell(Step(name, stage, done, total))
@@ -207,10 +223,10 @@ class _Lesson:
         return looked
 
     def _training(self, name: str) -> Callable[[Progress], None]:
-        return lambda progress: self.tell(Step(name, "train", progress.epoch, progress.epochs))
+        return lambda at: self.tell(Step(name, "train", at.epoch, at.epochs, loss=at.loss))
 
 
-def hold_back(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Path]]:
+def hold_back(paths: Sequence[Source], share: float) -> tuple[list[Source], list[Source]]:
     """Part the pictures of a class into those to learn from and a `share` to check with.
 
     Which ones depends on their names alone, so that the same folder is parted the same way again.
@@ -220,36 +236,16 @@ def hold_back(paths: Sequence[Path], share: float) -> tuple[list[Path], list[Pat
     return ordered[held:], ordered[:held]
 
 
-def fingerprint(name: str, paths: Sequence[Path]) -> str:
+def fingerprint(name: str, paths: Sequence[Source]) -> str:
     """A checksum to recognise a class's folder by: its name, and its files' names, sizes and some bytes amid each.
 
     Names and sizes alone would not do: pictures without compression, numbered in every folder, have all in common.
     """
     digest = hashlib.blake2b(os.fsencode(name), digest_size=8)
     for path in sorted(paths, key=lambda path: os.fsencode(path.name)):
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            file.seek(max(0, size - _SAMPLE) // 2)
-            digest.update(b"\0%s\0%d\0%s" % (os.fsencode(path.name), size, file.read(_SAMPLE)))
+        digest.update(b"\0%s\0%d\0%s" % (os.fsencode(path.name), file_size(path), glimpse(path, _SAMPLE)))
     return digest.hexdigest()
 
 
-def _why(paths: Sequence[Path]) -> str:
+def _why(paths: Sequence[Source]) -> str:
     return "none of its pictures can be read" if paths else "its folder holds no pictures"
-
-
-def _calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unknown:
-    """Find the similarity that all but UNKNOWN_SHARE of known pictures reach.
-
-    Pictures that were learned from lie closer to the means than others do, so those held back tell better.
-    """
-    held_back = len(held) >= _ENOUGH
-    best = clf.learner_.scores(held if held_back else trained).max(axis=1)
-    return Unknown(round(float(np.quantile(best, UNKNOWN_SHARE)), 4), UNKNOWN_SHARE, len(best), held_back)
-
-
-def _check(model: Model, values: Array, names: Array) -> Check:
-    if not len(values):
-        return Check()
-    answers = np.array(model.names)[model.clf.learner_.scores(values).argmax(axis=1)]
-    return Check(len(values), int((answers == names).sum()))

@@ -4,6 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
+
 # For some dozens of pictures per class; how they were picked, and what they reach, is in docs/commands.md.
 SETTINGS: dict[str, Any] = {
     "layers": (512, 512),
@@ -41,7 +46,7 @@ class Plan:
 class Step:
     """What a progress callback is told: which class (or the base), what is being done to it, and how far that is.
 
-    `saved` is about the classes of the lesson: so many of so many are done and safe.
+    `saved` is about the classes of the lesson: so many of so many are done and safe. Training tells its `loss`.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Step:
     done: int
     total: int
     learned: tuple["Learned", ...] = ()
+    loss: float | None = None
 
 
 Tell = Callable[[Step], None]
@@ -84,6 +90,8 @@ class Report:
 
     `changed` are known classes whose folder holds other pictures than were learned, `known` the other known ones.
     `skipped` are classes that could not be learned, `unreadable` pictures that could not be read, both with the reason.
+    `check_before` and `check_known` ask about the same pictures of classes known before, before and after learning;
+    `held` are the features of the pictures held back of the classes that were learned.
     """
 
     learned: list[Learned] = field(default_factory=list)
@@ -92,5 +100,7 @@ class Report:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
     check_new: Check = Check()
+    check_before: Check = Check()
     check_known: Check = Check()
+    held: dict[str, Array] = field(default_factory=dict)
     seconds: float = 0.0

@@ -15,13 +15,20 @@ FORGOTTEN = "(forgotten)"
 
 @dataclass(frozen=True)
 class Event:
-    """One change of the model. `pictures` are the classes concerned and how many pictures each was learned from."""
+    """One change of the model. `pictures` are the classes concerned and how many pictures each was learned from.
+
+    `bytes` are those of the files that were looked at, `checked` how many pictures, held back from this and earlier
+    classes, were asked about afterwards, as far as they were at hand, and `right` how many answers were.
+    """
 
     when: str
     what: What
     pictures: dict[str, int]
     seconds: float = 0.0
     new_name: str | None = None
+    bytes: int = 0
+    checked: int = 0
+    right: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engram import modelfile
+from engram.backbones import Backbone
 from engram.classifier import IncrementalClassifier
 from engram.nn.prototypes import Label
 from engram.workshop.lock import model_lock
@@ -78,9 +79,12 @@ class Workshop:
         """Whether there is a model yet."""
         return self.path.exists()
 
-    def read(self) -> Model:
-        """The model as it is now; a ModelFileError says what is wrong with it."""
-        clf = IncrementalClassifier.load(self.path, device=self.device)
+    def read(self, backbone: Backbone | None = None) -> Model:
+        """The model as it is now; a ModelFileError says what is wrong with it.
+
+        Whoever has its backbone already spares making it again.
+        """
+        clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
         return Model(clf, Notes.from_json(clf.notes_, self.path))
 
     @contextlib.contextmanager
@@ -152,9 +156,9 @@ class Workshop:
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    def info(self) -> dict[str, Any]:
-        """What the model is and keeps, as plain values."""
-        model = self.read()
+    def info(self, model: Model | None = None) -> dict[str, Any]:
+        """What the model is and keeps, as plain values; whoever has read it already spares reading it again."""
+        model = model or self.read()
         clf, notes = model.clf, model.notes
         table = clf.memory()
         counts = clf.learner_.prototypes.counts.tolist()

@@ -1,0 +1,1 @@
+"""The page that learns by example: `engram serve MODEL`. Needs the extra `engram[web]`."""

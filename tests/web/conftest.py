@@ -1,0 +1,127 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from drawings import drawings
+from fastapi.testclient import TestClient
+
+from engram.web.app import create_app
+from engram.web.limits import Limits
+from engram.workshop import Picture, Plan, Workshop, learn
+
+QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
+PLAN = Plan(more=True, holdout=0.2, settings=QUICK)
+
+
+@pytest.fixture(scope="session")
+def taught_bytes(tmp_path_factory) -> bytes:
+    """A model that knows circles, stripes and dots."""
+    place = Workshop(tmp_path_factory.mktemp("taught") / "shapes.engram", device="cpu")
+    learn(place, {shape: [Picture(p) for p in drawings(shape, 8)] for shape in ("circle", "stripes", "dots")}, PLAN)
+    return place.path.read_bytes()
+
+
+@pytest.fixture
+def model(tmp_path, taught_bytes) -> Path:
+    path = tmp_path / "shapes.engram"
+    path.write_bytes(taught_bytes)
+    return path
+
+
+@pytest.fixture
+def open_client() -> Iterator[Callable[..., TestClient]]:
+    """Makes clients of servers in this process; their workers end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def make(path: Path, limits: Limits | None = None, plan: Plan = PLAN, **settings: Any) -> TestClient:
+            app = create_app(Workshop(path, device="cpu", wait=0.2), plan, limits=limits, **settings)
+            client = TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
+            return stack.enter_context(client)
+
+        yield make
+
+
+def form(pictures: dict[str, list[bytes]]) -> dict[str, Any]:
+    """What httpx sends as a lesson."""
+    labels = [name for name, each in pictures.items() for _ in each]
+    files = [("picture", ("x", content)) for each in pictures.values() for content in each]
+    return {"data": {"label": labels}, "files": files}
+
+
+def wait_for(get: Callable[[], Any], seconds: float = 90.0) -> Any:
+    """The first true thing that `get` returns."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if found := get():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("waited in vain")
+
+
+def ended(client: Any, number: int) -> Any:
+    """A lesson, when it has ended."""
+
+    def look() -> Any:
+        one = next(one for one in client.get("/api/lessons").json() if one["number"] == number)
+        return one if one["state"] in ("done", "failed", "cancelled") else None
+
+    return wait_for(look)
+
+
+class Server:
+    """`engram serve`, as it is typed."""
+
+    def __init__(self, model: Path, *options: str, settings: dict[str, Any] = QUICK, **environment: str) -> None:
+        self.model = model
+        sets = [text for name, value in settings.items() for text in ("--set", f"{name}={json.dumps(value)}")]
+        command = "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()"
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", command, "serve", str(model), "--no-open", "--port", "0", *sets, *options],
+            stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        self.client = httpx.Client(base_url=self.address.split("?")[0], timeout=60)
+        wait_for(lambda: self._answers())
+
+    def _answers(self) -> bool:
+        assert self.process.poll() is None
+        with contextlib.suppress(httpx.TransportError):
+            return bool(self.client.get("/").status_code)
+        return False
+
+    def worker(self) -> int:
+        """The process that learns."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        found = [int(child) for child in children.read_text().split()]
+        return next(pid for pid in found if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        self.client.close()
+        self.process.send_signal(how)
+        self.process.wait(timeout=20)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
+
+    def start(*arguments: Any, **settings: Any) -> Server:
+        servers.append(Server(*arguments, **settings))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.stop(signal.SIGKILL)

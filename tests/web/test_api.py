@@ -1,0 +1,286 @@
+"""The HTTP API: what it answers, and that the answers are the library's."""
+
+import json
+import multiprocessing
+import time
+
+import numpy as np
+import pytest
+from conftest import QUICK, ended, form, wait_for
+from drawings import draw, drawings
+
+from engram.web.looks import classical_mds, look_at
+from engram.workshop import Plan, Workshop, answers
+from engram.workshop.lock import model_lock
+
+
+def ask(client, *pictures: bytes):
+    return client.post("/api/predict", files=[("picture", ("x", content)) for content in pictures])
+
+
+def test_from_nothing_to_a_model_that_learns_forgets_and_remembers(open_client, tmp_path):
+    client = open_client(tmp_path / "new.engram")
+    assert client.get("/api/model").json()["exists"] is False
+    assert ask(client, draw("dots", 0)).status_code == 409
+    alone = client.post("/api/lessons", **form({"circle": drawings("circle", 6)}))
+    assert (alone.status_code, alone.json()["detail"]) == (
+        422,
+        "the first lesson needs pictures of at least two classes",
+    )
+
+    base = client.post("/api/lessons", **form({name: drawings(name, 10) for name in ("circle", "dots")}))
+    assert base.status_code == 202
+    assert [(one["classes"], one["base"]) for one in base.json()] == [({"circle": 10, "dots": 10}, True)]
+    early = client.post("/api/lessons", **form({"square": drawings("square", 5), "stripes": drawings("stripes", 5)}))
+    assert early.status_code == 409
+    done = ended(client, 1)
+    assert (done["state"], done["result"]["new"]["pictures"]) == ("done", 4)
+
+    two = client.post("/api/lessons", **form({name: drawings(name, 10) for name in ("stripes", "square")}))
+    assert [one["number"] for one in two.json()] == [2, 3]  # each a lesson of its own
+    busy = client.post("/api/forget", json={"name": "dots"})
+    assert (busy.status_code, "being learned" in busy.json()["detail"]) == (409, True)
+    last = ended(client, 3)
+    assert last["state"] == "done"
+    # Held back before: two of each of the three classes known by then, asked before and after.
+    assert [last["result"][when]["pictures"] for when in ("new", "before", "after")] == [2, 6, 6]
+    model = client.get("/api/model").json()
+    assert [one["name"] for one in model["classes"]] == ["circle", "dots", "stripes", "square"]
+    assert [(change["what"], change["checked"]) for change in model["history"]] == [
+        ("base", 4),
+        ("learn", 6),
+        ("learn", 8),
+    ]
+    assert model["history"][1]["bytes"] == sum(map(len, drawings("stripes", 10)))
+    assert ask(client, draw("stripes", 50)).json()["answers"][0]["top"][0]["label"] == "stripes"
+
+    again = client.post("/api/lessons", **form({"square": drawings("square", 10)}))
+    assert ended(client, again.json()[0]["number"])["message"] == "these pictures have been learned already"
+    more = client.post("/api/lessons", **form({"square": drawings("square", 10, first=20)}))
+    assert ended(client, more.json()[0]["number"])["state"] == "done"
+    assert client.get("/api/model").json()["classes"][3]["pictures"] == 16
+
+    assert client.post("/api/rename", json={"name": "dots", "new_name": "points"}).status_code == 200
+    forgotten = client.post("/api/forget", json={"name": "points"}).json()
+    assert [one["name"] for one in forgotten["classes"]] == ["circle", "stripes", "square"]
+    stale = client.post("/api/undo", json={"version": model["version"]})
+    assert (stale.status_code, stale.json()["detail"]) == (
+        409,
+        "the model has changed meanwhile; look at it again first",
+    )
+    undone = client.post("/api/undo", json={"version": forgotten["version"]}).json()
+    assert [one["name"] for one in undone["classes"]] == ["circle", "points", "stripes", "square"]
+    # Whoever forgets a class forgets its examples; those of the others are still at hand.
+    final = client.post("/api/lessons", **form({"triangle": drawings("triangle", 10)})).json()[0]
+    assert ended(client, final["number"])["result"]["before"]["pictures"] == 8
+
+
+def test_answers_are_the_librarys(open_client, model):
+    client = open_client(model)
+    pictures = [draw("circle", 40), draw("dots", 41), draw("triangle", 42), b"no picture"]
+    said = ask(client, *pictures).json()
+    place = Workshop(model, device="cpu").read()
+    expected = list(answers(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
+    assert [(one["label"], one["similarity"]) for one in said["answers"][:3]] == [
+        (one.label, pytest.approx(one.similarity, abs=2e-4)) for one in expected
+    ]
+    assert [one["label"] for one in said["answers"][0]["top"]] == [label for label, _ in expected[0].top]
+    assert said["answers"][3]["problem"].startswith("not a picture this page reads")
+    assert said["milliseconds"] > 0
+    assert said["unknown_below"] == place.notes.unknown.similarity
+
+
+def test_predictions_go_on_from_the_last_committed_model_while_a_class_is_learned(open_client, tmp_path, taught_bytes):
+    path = tmp_path / "m.engram"
+    path.write_bytes(taught_bytes)
+    client = open_client(path)
+    number = client.post("/api/lessons", **form({"square": drawings("square", 12)})).json()[0]["number"]
+    versions = []
+    while client.get("/api/lessons").json()[-1]["state"] not in ("done", "failed"):
+        answer = ask(client, draw("circle", 60))
+        assert answer.status_code == 200
+        versions.append(answer.json()["version"])
+        time.sleep(0.2)  # the worker only has what predictions leave it
+    assert ended(client, number)["state"] == "done"
+    assert versions[0] == 1
+    wait_for(lambda: ask(client, draw("circle", 60)).json()["version"] == 2, 10)
+
+
+def test_cancelling_leaves_the_model_as_it_was(open_client, model, taught_bytes):
+    client = open_client(model)
+    first, second = client.post(
+        "/api/lessons", **form({name: drawings(name, 60) for name in ("square", "triangle")})
+    ).json()
+    assert client.delete(f"/api/lessons/{second['number']}").json()["state"] == "cancelled"  # out of the queue
+    wait_for(lambda: client.get("/api/lessons").json()[0]["stage"] == "look")
+    client.delete(f"/api/lessons/{first['number']}")
+    stopped = ended(client, first["number"])
+    assert (stopped["state"], stopped["message"]) == ("cancelled", "stopped; the model is as it was")
+    assert model.read_bytes() == taught_bytes
+    assert client.delete("/api/lessons/99").status_code == 404
+    # The worker is there for the next one.
+    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()[0]
+    assert ended(client, again["number"])["state"] == "done"
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_fails_its_lesson_and_no_other(open_client, model, taught_bytes):
+    client = open_client(model)
+    number = client.post("/api/lessons", **form({"square": drawings("square", 60)})).json()[0]["number"]
+    wait_for(lambda: client.get("/api/lessons").json()[0]["stage"] == "look")
+    next(child for child in multiprocessing.active_children() if child.name == "engram-worker").kill()
+    assert ended(client, number)["message"] == "the learning process ended; the model is as it was"
+    assert model.read_bytes() == taught_bytes
+    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()[0]
+    assert ended(client, again["number"])["state"] == "done"
+
+
+def test_what_others_do_to_the_file_is_seen(open_client, model):
+    client = open_client(model)
+    assert len(client.get("/api/model").json()["classes"]) == 3
+    Workshop(model, device="cpu").forget("dots")
+    assert len(client.get("/api/model").json()["classes"]) == 2
+    with model_lock(model, "learn"):
+        held = client.post("/api/rename", json={"name": "circle", "new_name": "ring"})
+    assert (held.status_code, "another process" in held.json()["detail"]) == (409, True)
+    content = bytearray(model.read_bytes())
+    content[-3] ^= 1
+    model.write_bytes(content)
+    damaged = client.get("/api/model")
+    assert (damaged.status_code, "does not match its checksum" in damaged.json()["detail"]) == (503, True)
+    model.unlink()
+    assert client.get("/api/model").json()["exists"] is False
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "message"),
+    [
+        ("forget", {"name": "nobody"}, 404, "knows no class 'nobody'"),
+        ("forget", {}, 422, "body.name: Field required"),
+        ("rename", {"name": "circle", "new_name": "dots"}, 409, "a class of that name exists"),
+        ("rename", {"name": "nobody", "new_name": "x"}, 404, "knows no class 'nobody'"),
+        ("rename", {"name": "circle", "new_name": "circle"}, 409, "called 'circle' already"),
+        ("rename", {"name": "circle", "new_name": " "}, 422, "1 to 80 printable characters"),
+        ("rename", {"name": "circle", "new_name": "a\x00b"}, 422, "1 to 80 printable characters"),
+        ("rename", {"name": "circle", "new_name": "Unknown"}, 422, "what pictures of no class are called"),
+        ("undo", {"version": 1}, 409, "there is nothing to go back to"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line_and_changes_nothing(
+    open_client, model, taught_bytes, path, body, status, message
+):
+    answer = open_client(model).post(f"/api/{path}", json=body)
+    assert answer.status_code == status
+    assert message in answer.json()["detail"]
+    assert model.read_bytes() == taught_bytes
+
+
+def test_downloads(open_client, model, taught_bytes):
+    client = open_client(model)
+    file = client.get("/api/model/file")
+    assert file.content == taught_bytes
+    assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''shapes.engram"
+    report = client.get("/api/model/report").text
+    for text in ("circle", "stripes", "dots", "base", "<b>18</b>", "nearest classes"):
+        assert text in report
+    assert "<script" not in report
+
+
+@pytest.mark.slow
+def test_the_onnx_file_answers_like_the_model(open_client, model):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    content = open_client(model).get("/api/model/onnx").content
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
+    (scores,) = session.run(None, {"pictures": noise})
+    clf = Workshop(model, device="cpu").read().clf
+    expected = clf._similarity(noise.transpose(0, 2, 3, 1))
+    np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+
+def test_events_tell_every_change(serve, tmp_path):
+    server = serve(tmp_path / "new.engram", settings={**QUICK, "base_epochs": 600})
+    with server.client.stream("GET", "/api/events") as stream:
+        told = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
+        first = next(told)
+        assert (first["lessons"], first["model"]) == ([], "")
+        server.client.post("/api/lessons", **form({name: drawings(name, 6) for name in ("circle", "dots")}))
+        states = [next(told)]
+        while states[-1]["lessons"][0]["state"] != "done":
+            states.append(next(told))
+        server.client.post("/api/rename", json={"name": "dots", "new_name": "points"})
+        assert next(told)["model"] != states[-1]["model"]
+    seen = [state["lessons"][0] for state in states]
+    assert [one["state"] for one in seen] == sorted(
+        (one["state"] for one in seen), key=["waiting", "learning", "done"].index
+    )
+    training = [one for one in seen if one["stage"] == "train" and one["state"] == "learning"]
+    assert len(training) > 3
+    assert [one["done"] for one in training] == sorted(one["done"] for one in training)
+    assert all(one["total"] == 600 and one["loss"] > 0 for one in training)
+    assert training[-1]["loss"] < training[0]["loss"]
+    assert {state["server"] for state in states} == {first["server"]}
+
+
+def test_answers_do_not_wait_in_the_network(serve, model):
+    """Sent in two parts with Nagle's algorithm they would, for 40 ms each."""
+    client, waits = serve(model).client, []
+    for _ in range(12):
+        began = time.perf_counter()
+        inside = ask(client, draw("dots", 3)).json()["milliseconds"] / 1000
+        waits.append(time.perf_counter() - began - inside)
+    assert min(waits) < 0.03
+
+
+def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
+    points = np.random.default_rng(0).normal(size=(7, 2))
+    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
+    places, shown = classical_mds(distances)
+    np.testing.assert_allclose(np.linalg.norm(places[:, None] - places[None], axis=2), distances, atol=1e-9)
+    assert shown == pytest.approx(1)
+    solid = np.random.default_rng(1).normal(size=(30, 6))
+    _, less = classical_mds(np.linalg.norm(solid[:, None] - solid[None], axis=2))
+    spectrum = np.sort(np.linalg.eigvalsh(np.cov(solid.T)))[::-1]  # principal components are the same projection
+    assert less == pytest.approx(spectrum[:2].sum() / spectrum.sum())
+
+
+def test_looks_of_few_classes_and_of_many():
+    assert look_at(np.empty((0, 8))) == ([], 1.0)
+    (one,), _ = look_at(np.ones((1, 8)))
+    assert (one.x, one.y, one.neighbours, len(one.strands)) == (0, 0, [], 8)
+    means = np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0, 0, 1], [0, 0, -2]])
+    looks, _ = look_at(means)
+    assert looks[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
+    assert [j for j, _ in looks[3].neighbours] == [0, 1, 2]  # the opposite comes last
+    apart = np.array([0, 0, -1]) - (means / np.linalg.norm(means, axis=1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(looks[3].strands, apart / np.abs(apart).max(), atol=1e-3)
+    many, _ = look_at(np.random.default_rng(0).normal(size=(5, 512)))
+    assert all(len(each.strands) == 48 and max(map(abs, each.strands)) == 1 for each in many)
+
+
+def test_a_slim_model_answers_but_cannot_learn(open_client, model):
+    clf = Workshop(model, device="cpu").read().clf
+    clf.save(model, slim=True)
+    client = open_client(model)
+    assert client.get("/api/model").json()["can_learn"] is False
+    assert ask(client, draw("dots", 70)).json()["answers"][0]["top"][0]["label"] == "dots"
+    refused = client.post("/api/lessons", **form({"square": drawings("square", 2)}))
+    assert (refused.status_code, "saved slim" in refused.json()["detail"]) == (409, True)
+
+
+def test_a_plan_that_cannot_work_fails_its_lesson(open_client, tmp_path):
+    client = open_client(tmp_path / "new.engram", plan=Plan(settings={"layers": [0]}))
+    client.post("/api/lessons", **form({name: drawings(name, 2) for name in ("circle", "dots")}))
+    failed = ended(client, 1)
+    assert (failed["state"], failed["message"]) == ("failed", "layers must be sizes above 0, not (0,)")
+    assert not (tmp_path / "new.engram").exists()
+
+
+def test_time_left_is_told_from_the_stage_at_hand():
+    from engram.web.lessons import Job
+
+    job = Job(1, {}, False, {}, [], state="learning", stage="train", done=5, total=20)
+    job.stage_began = time.monotonic() - 10
+    assert job.seconds_left() == pytest.approx(30, abs=0.5)
+    job.done = 0
+    assert job.seconds_left() is None
