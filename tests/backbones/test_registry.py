@@ -16,7 +16,8 @@ def small(name="small", **options):
 
 
 def test_the_names():
-    assert backbones.names() == ["efficientnet_lite0", "identity", "resnet50", "timm:", "vgg16", "vgg19"]
+    names = [name for name in backbones.names() if name != "averages"]  # a toy, if other tests are there
+    assert names == ["efficientnet_lite0", "identity", "resnet50", "timm:", "vgg16", "vgg19"]
 
 
 @pytest.mark.parametrize("name", ["vgg", "timm:", "VGG16", "identity:", ""])
