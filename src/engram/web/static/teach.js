@@ -147,7 +147,7 @@ export class Teach {
     const items = groups.flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
     let problem = "";
     this.sending = true;
-    by("send").disabled = true;
+    this.clear();  // at once: the next class can be prepared while this one is on its way
     by("send").textContent = "Sending…";
     try {
       const lessons = await api.teach(items.map((item) => item.file), items.map((item) => item.name));
@@ -155,9 +155,9 @@ export class Teach {
         this.sent.set(lesson.number, items.filter((item) => item.name in lesson.classes));
         this.card(lesson);
       }
-      this.clear();
     } catch (error) {
       problem = error.message;
+      this.reopen(groups.map((group) => [group.name, group.files]));
     }
     this.sending = false;
     this.show(this.model);
@@ -198,8 +198,13 @@ export class Teach {
   bring(items, card) {
     card.element.remove();
     const names = [...new Set(items.map((item) => item.name))];
-    for (const group of this.groups.filter((one) => !one.name && !one.files.length)) this.drop(group);
-    for (const name of names) this.open(name, items.filter((item) => item.name === name).map((item) => item.file));
+    this.reopen(names.map((name) => [name, items.filter((item) => item.name === name).map((item) => item.file)]));
     by("send").focus();
+  }
+
+  // Put classes back into the form, in the place of those that are still empty.
+  reopen(classes) {
+    for (const group of this.groups.filter((one) => !one.name && !one.files.length)) this.drop(group);
+    for (const [name, files] of classes) this.open(name, files);
   }
 }
