@@ -105,7 +105,7 @@ def main():
     if options.tf32:
         torch.set_float32_matmul_precision("high")
     training.WORTH_COMPILING = 0  # the question is how fast a step is once compiled
-    steps = options.steps or (200 if gpu else 4)
+    steps = options.steps or (200 if gpu else 16)
     rate = bandwidth(device)
     rows = [row("copy bandwidth", rate / 1e9, "GB/s")]
     for phase in (options.phase,) if options.phase else ("base", "increment"):
