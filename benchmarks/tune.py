@@ -19,7 +19,7 @@ from statistics import fmean
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from engram.benchmark.inputs import load_features
+from engram.benchmark.inputs import import_features, load_features
 from engram.benchmark.preset import load_preset
 from engram.benchmark.protocol import Samples, class_order, run, split_tasks
 
@@ -38,6 +38,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, metavar="DIR")
     parser.add_argument("--backbone", default="efficientnet_lite0")
     parser.add_argument("--weights", type=Path, metavar="FILE")
+    parser.add_argument("--features", type=Path, metavar="FILE", help="of engram features --export; needs no pictures")
     parser.add_argument("--cache", type=Path, metavar="DIR")
     parser.add_argument("--preset", required=True)
     parser.add_argument("--try", dest="tries", action="append", default=[], metavar="NAME=VALUE,VALUE,…")
@@ -50,14 +51,17 @@ def main() -> int:
     for text in arguments.tries:
         name, _, values = text.partition("=")
         tries.append([f"{name}={value}" for value in values.split(",")])
-    features = load_features(
-        arguments.dataset,
-        arguments.data,
-        backbone=arguments.backbone,
-        weights=arguments.weights,
-        cache=arguments.cache,
-        device=arguments.device,
-    )
+    if arguments.features:
+        features = import_features(arguments.features, arguments.dataset, arguments.device)
+    else:
+        features = load_features(
+            arguments.dataset,
+            arguments.data,
+            backbone=arguments.backbone,
+            weights=arguments.weights,
+            cache=arguments.cache,
+            device=arguments.device,
+        )
     shown, held = split_base(features.train, arguments.seed)
     order = class_order(shown.y.tolist(), arguments.seed)
     tasks = split_tasks(order, len(order) // 2)

@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 from engram.methods.prototypes import _WORKBENCHES, PrototypeConfig, PrototypeLearner
 from engram.nn import training
 from engram.nn.consolidation import MAS, SI
-from engram.nn.training import Slot, _CapturedStep, _CompiledUpdate, _LargeLayers, _Step, _update_in_blocks, update
+from engram.nn.training import Slot, _CapturedStep, _Compiled, _LargeLayers, _Step, _update_in_blocks, update
 from engram.testing import blobs
 
 
@@ -36,7 +36,7 @@ def slot(n: int, traced: bool, held: bool, device: str) -> Slot:
 def test_two_hundred_compiled_updates_are_two_hundred_plain_ones(rule, held, device):
     if device == "cpu" and not shutil.which("g++"):
         pytest.skip("compiling for the CPU needs g++")
-    compiled = _CompiledUpdate()
+    compiled = _Compiled(update, _update_in_blocks, dynamic=True)
     for n in (7, 5000):
         one, two = slot(n, rule is not None, held, device), slot(n, rule is not None, held, device)
         generator = torch.Generator().manual_seed(0)
@@ -69,7 +69,7 @@ def test_without_a_working_compiler_the_update_is_done_in_blocks(monkeypatch):
     def broken(*_):
         raise failing("g++: command not found")
 
-    compiled = _CompiledUpdate()
+    compiled = _Compiled(update, _update_in_blocks, dynamic=True)
     compiled.function = broken
     one, two = slot(50, True, True, "cpu"), slot(50, True, True, "cpu")
     arguments = torch.ones(50), torch.tensor(1e-2), torch.tensor(0.3), MAS(), 10.0
@@ -123,7 +123,7 @@ class PlainStep(_Step):
 
     start = _CapturedStep.start
 
-    def __init__(self, trainer, loss, _update):
+    def __init__(self, trainer, loss, _update, _compiled_size):
         super().__init__(trainer, loss, update)
 
     def forget_samples(self):

@@ -43,6 +43,7 @@ class FearNetConfig:
     sleep_every: int = 10  # classes
     sleep_epochs: int = 60
     sleep_rate: float = 2e-3
+    sleep_decoder: bool = True  # whether the decoder learns in a sleep, too
     dreams: int = 2  # of a class for every sample it was learned from
     spread: float = 1.5  # how much wider dreams are than the codes of training samples, which lie close together
     decay: float = 0.5  # of the rates, four times in a training
@@ -143,16 +144,22 @@ class FearNet(TensorLearner):
     ) -> dict[str, Tensor]:
         """Cross-entropy + Σ_j λ_j ‖h_enc,j - h_dec,j‖², j the input and the first hidden layer."""
         config = self.config
-        trained = {n: t.clone() for n, t in network.items() if n.startswith("network.") and ".bla." not in n}
+        still = (".bla.",) if phase == "base" or config.sleep_decoder else (".bla.", ".decoder.")
+        trained = {
+            name: tensor.clone()
+            for name, tensor in network.items()
+            if name.startswith("network.") and not any(part in name for part in still)
+        }
+        whole = {**network, **trained}
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            first = elu(_layer(trained, "encoder.0", dropout(x, config.dropout)))
-            code = elu(_layer(trained, "encoder.1", first))
-            mirrored = elu(_layer(trained, "decoder.0", code))
-            answers = _layer(trained, "head", dropout(code, config.dropout))
+            first = elu(_layer(whole, "encoder.0", dropout(x, config.dropout)))
+            code = elu(_layer(whole, "encoder.1", first))
+            mirrored = elu(_layer(whole, "decoder.0", code))
+            answers = _layer(whole, "head", dropout(code, config.dropout))
             return (
                 cross_entropy(answers, y)
-                + config.lambda_input * (_layer(trained, "decoder.1", mirrored) - x).square().mean()
+                + config.lambda_input * (_layer(whole, "decoder.1", mirrored) - x).square().mean()
                 + config.lambda_hidden * (mirrored - first).square().mean()
             )
 

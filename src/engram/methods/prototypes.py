@@ -93,6 +93,23 @@ class _AutoencoderLoss:
         return total
 
 
+@dataclass(frozen=True, eq=False)
+class _CenterLoss:
+    """L_add (Eq. 7)."""
+
+    network: Autoencoder
+    config: PrototypeConfig
+    several: bool
+    means: Tensor
+
+    def __call__(self, x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+        config, codes = self.config, self.network.encode(x)
+        total = config.lambda_center * losses.center(codes, self.means, y)
+        if self.several:
+            total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
+        return total
+
+
 class _Workbench:
     """What an increment works on: a network to train and its trainer, filled anew for every task.
 
@@ -239,16 +256,9 @@ class PrototypeLearner(Learner):
     def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
         """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""
         config, several = self.config, len(task.names) > 1
-
-        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            codes = network.encode(x)
-            total = config.lambda_center * losses.center(codes, means, y)
-            if several:
-                total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
-            return total
-
         trainer.parameters = _parameters(network.encoder)
         schedule = Schedule(config.center_epochs, config.center_rate)
+        loss = _CenterLoss(network, config, several, means)
         trainer.run("center", loss, task.features, task.targets, schedule, several and config.pairs == "random")
 
     def _importance(
@@ -352,7 +362,7 @@ def _trainer(
     rule = config.rule()
     # Only the encoder ever moves again, so only its importance is worth a trace.
     trace = {name: torch.zeros_like(theta) for name, theta in _parameters(network.encoder).items()} if rule else {}
-    return Trainer(parameters, config.batch_size, generator, rule, penalty, trace)
+    return Trainer(parameters, config.batch_size, generator, rule, penalty, trace, pure=True)
 
 
 def _parameters(encoder: nn.Sequential) -> dict[str, Tensor]:

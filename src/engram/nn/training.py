@@ -4,7 +4,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -106,25 +106,34 @@ def _update_in_blocks(
         update(block, gradient[part], rate, root_correction, rule, strength)
 
 
-class _CompiledUpdate:
-    """`update` as one kernel, or in blocks where nothing can compile it (no C++ compiler, no triton)."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
-    function: Callable[..., None] | None = None
 
-    def __call__(
-        self, slot: Slot, gradient: Tensor, rate: Tensor, root_correction: Tensor, rule: Rule | None, strength: float
-    ) -> None:
-        self.function = self.function or torch.compile(update, dynamic=True)
+class _Compiled(Generic[P, R]):
+    """A function compiled when it is first called; `instead` is for where nothing can compile it (no g++, no triton)."""
+
+    def __init__(self, plain: Callable[P, R], instead: Callable[P, R], *, dynamic: bool) -> None:
+        self.plain, self.instead, self.dynamic = plain, instead, dynamic
+        self.function: Callable[P, R] | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        self.function = self.function or torch.compile(self.plain, dynamic=self.dynamic)
         try:
-            self.function(slot, gradient, rate, root_correction, rule, strength)
+            return self.function(*args, **kwargs)
         except Exception as error:  # compiling comes before computing: nothing has been changed yet
             if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
                 raise
-            self.function = _update_in_blocks
-            self.function(slot, gradient, rate, root_correction, rule, strength)
+            self.function = self.instead
+            return self.function(*args, **kwargs)
 
 
-_compiled_update = _CompiledUpdate()
+def _evaluate(loss: Loss, features: Tensor, labels: Tensor, pairs: Tensor | None) -> Tensor:
+    return loss(features, labels, pairs)
+
+
+_compiled_update = _Compiled(update, _update_in_blocks, dynamic=True)
+_compiled_loss = _Compiled(_evaluate, _evaluate, dynamic=False)
 
 
 @dataclass
@@ -144,7 +153,7 @@ class Trainer:
     to the next; optimiser moments belong to a run and start at zero.
 
     On a GPU, a trainer that runs the same loss again replays the step it has captured: refill the tensors it was
-    given, in place, to train something else.
+    given, in place, to train something else. `pure` says that losses draw no random numbers; there they are compiled.
     """
 
     parameters: Mapping[str, Tensor]
@@ -154,6 +163,7 @@ class Trainer:
     penalty: Penalty | None = None
     trace: Mapping[str, Tensor] = field(default_factory=dict)
     progress: Callable[[Progress], None] | None = None
+    pure: bool = False
     _captured: dict[Loss, "_CapturedStep"] = field(default_factory=dict, init=False, repr=False)
 
     def run(self, phase: str, loss: Loss, features: Tensor, labels: Tensor, schedule: Schedule, pairs: bool) -> None:
@@ -187,11 +197,11 @@ class Trainer:
     def _step(self, loss: Loss, device: torch.device, updates: int) -> Iterator["_Step"]:
         """The step of a run. One captured before is taken up again, unless a run with it was broken off."""
         if device.type != "cuda":
-            step = _Step(self, loss, _compiled_update if updates >= WORTH_COMPILING else _update_in_blocks)
             with _LargeLayers():
-                yield step
+                yield _Step(self, loss, _compiled_update if updates >= WORTH_COMPILING else _update_in_blocks)
             return
-        step = self._captured.pop(loss, None) or _CapturedStep(self, loss, _compiled_update)
+        compiled_size = self.batch_size if self.pure and updates >= WORTH_COMPILING else None
+        step = self._captured.pop(loss, None) or _CapturedStep(self, loss, _compiled_update, compiled_size)
         step.start()
         yield step
         step.forget_samples()
@@ -216,7 +226,7 @@ class _LargeLayers(TorchFunctionMode):
             return func(*args, **(kwargs or {}))
         # Lent until the backward pass is through: a layer used twice in a loss has two gradients at a time.
         memory = self.memory.pop(id(args[1]), None) if torch.is_grad_enabled() else None
-        return cast(Tensor, _LargeLayer.apply(*args, memory, self.memory))
+        return cast(Tensor, _LargeLayer.apply(*args, memory, self.memory))  # type: ignore[no-untyped-call]
 
 
 class _LargeLayer(torch.autograd.Function):
@@ -272,7 +282,7 @@ class _Step:
 
     def train(self, features: Tensor, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
         """The loss of a batch before the step that is taken on it."""
-        loss = self.loss(features, labels, pairs)
+        loss = self.evaluate(features, labels, pairs)
         gradients = torch.autograd.grad(loss, self.thetas)
         with torch.no_grad():
             rate, root_correction = rates[0].clone(), rates[1].clone()  # no views: see `_flat`
@@ -280,6 +290,10 @@ class _Step:
                 rule = self.rule if slot.trace is not None else None
                 self.update(slot, _flat(gradient.contiguous()), rate, root_correction, rule, self.strength)
         return loss.detach()
+
+    def evaluate(self, features: Tensor, labels: Tensor, pairs: Tensor | None) -> Tensor:
+        """The loss of a batch."""
+        return self.loss(features, labels, pairs)
 
 
 def _flat(tensor: Tensor) -> Tensor:
@@ -302,14 +316,16 @@ class _Graph(NamedTuple):
 class _CapturedStep(_Step):
     """The same step on a GPU: the update compiled into one kernel, the whole step replayed as a CUDA graph.
 
-    Launching a hundred small kernels costs more than the arithmetic of 64 samples; a graph launches once. The first
-    steps of each batch size run plainly (they train as any other, and warm up what may not happen under capture).
+    Launching a hundred small kernels costs more than the arithmetic of 64 samples; a graph launches once, and compiled
+    losses have few. That takes seconds for every size, so only whole batches are worth it. The first steps of each
+    batch size run plainly (they train as any other, and warm up what may not happen under capture).
     """
 
     warm_up = 3
 
-    def __init__(self, trainer: Trainer, loss: Loss, update: Update) -> None:
+    def __init__(self, trainer: Trainer, loss: Loss, update: Update, compiled_size: int | None) -> None:
         super().__init__(trainer, loss, update)
+        self.compiled_size = compiled_size
         self.side = torch.cuda.Stream()
         self.pool = torch.cuda.graph_pool_handle()  # one for all batch sizes: only one graph runs at a time
         self.calls: dict[int, int] = {}
@@ -325,6 +341,12 @@ class _CapturedStep(_Step):
         """A graph outlives the task it was captured in; the last batch must not."""
         for graph in self.graphs.values():
             graph.features.zero_()
+
+    def evaluate(self, features: Tensor, labels: Tensor, pairs: Tensor | None) -> Tensor:
+        """The loss of a batch, compiled if batches of its size are."""
+        if len(features) == self.compiled_size:
+            return _compiled_loss(self.loss, features, labels, pairs)
+        return self.loss(features, labels, pairs)
 
     def __call__(self, features: Tensor, labels: Tensor, batch: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
         size = len(batch)
