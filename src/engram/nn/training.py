@@ -111,7 +111,7 @@ R = TypeVar("R")
 
 
 class _Compiled(Generic[P, R]):
-    """A function compiled when it is first called; `instead` is for where nothing can compile it (no g++, no triton)."""
+    """A function compiled when it is first called; `instead` is for where nothing can compile it."""
 
     def __init__(self, plain: Callable[P, R], instead: Callable[P, R], *, dynamic: bool) -> None:
         self.plain, self.instead, self.dynamic = plain, instead, dynamic
