@@ -54,6 +54,19 @@ def test_accuracies_are_on_their_own_classes_against_all_seen():
     assert accuracies(learner, test, tasks) == ([3 / 4, 1 / 2, 0.0], 4 / 8)
 
 
+@pytest.mark.parametrize(("epochs", "times"), [(0, [3, 1, 1]), (1, [3, 4, 5])])
+def test_a_frozen_encoder_encodes_a_test_sample_once(epochs, times, monkeypatch):
+    encoded = []
+    encode = PrototypeLearner.encode
+    monkeypatch.setattr(PrototypeLearner, "encode", lambda self, X: encoded.append(len(X)) or encode(self, X))
+    learner = PrototypeLearner(PrototypeConfig(layers=(16, 8), base_epochs=5, increment_epochs=epochs), device="cpu")
+    train, test = samples(list("abcde")), samples(list("abcde"), seed=1)
+    each = len(test.y) // 5
+    results = list(run(learner, train, test, [["a", "b", "c"], ["d"], ["e"]]))
+    assert encoded == [each * n for n in times]
+    assert results[-1].alpha_all == pytest.approx(np.mean(learner.predict(test.X) == test.y))
+
+
 def test_orders_are_seeded_permutations():
     labels = [str(i) for i in range(20)]
     assert class_order(labels, 1) == class_order(labels[::-1], 1)

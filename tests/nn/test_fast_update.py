@@ -156,8 +156,9 @@ def test_captured_training_is_plain_training(rule, monkeypatch):
     monkeypatch.setattr(training, "_CapturedStep", PlainStep)
     plain = taught(rule).state()
     for name, tensor in plain.tensors.items():
-        tolerance = 1e-3 if name.startswith("consolidation") else 1e-4
-        torch.testing.assert_close(captured.tensors[name], tensor, rtol=tolerance, atol=1e-4)
+        # Of the whole tensor: 200 steps make of a last digit a visible difference in one weight of a million.
+        difference = (captured.tensors[name] - tensor).double().norm() / tensor.double().norm()
+        assert difference <= (1e-3 if name.startswith("consolidation") else 1e-4), f"{name}: {difference:.1e}"
 
 
 @pytest.mark.gpu

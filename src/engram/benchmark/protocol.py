@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engram.methods.base import Learner
+from engram.methods.prototypes import PrototypeLearner
 from engram.nn.prototypes import Label
 from engram.nn.training import Progress
 
@@ -76,6 +77,7 @@ def run(
 
     Goes on after the tasks the learner has already learned; `best` is then that of the last result.
     """
+    encoded = Encoded(test)
     for number in range(learner.tasks_learned, len(tasks)):
         own = train.of(tasks[number])
         if learner.device.type == "cuda":
@@ -85,7 +87,7 @@ def run(
         if learner.device.type == "cuda":
             torch.cuda.synchronize(learner.device)
         seconds = time.perf_counter() - start
-        now, overall = accuracies(learner, test, tasks[: number + 1])
+        now, overall = accuracies(learner, test, tasks[: number + 1], encoded)
         yield TaskResult(
             task=number,
             classes_seen=len(learner.labels),
@@ -100,11 +102,46 @@ def run(
         )
 
 
-def accuracies(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> tuple[list[float], float]:
+class Encoded:
+    """The codes of test samples, computed again only when a learner's encoder has changed."""
+
+    def __init__(self, test: Samples) -> None:
+        self.test = test
+        self.encoder: object = None
+        self.codes: Tensor | None = None
+        self.done = np.zeros(len(test.y), dtype=bool)
+
+    def at(self, learner: PrototypeLearner, rows: NDArray[np.int64]) -> Tensor:
+        """The codes of the samples at some positions."""
+        if self.codes is None or self.encoder is not learner.encoder:
+            self.encoder, self.codes = learner.encoder, None
+            self.done[:] = False
+        missing = rows[~self.done[rows]]
+        if len(missing):
+            codes = learner.encode(self.test.at(missing).X)
+            if self.codes is None:
+                self.codes = codes.new_empty(len(self.test.y), codes.shape[1])
+            self.codes[torch.from_numpy(missing).to(codes.device)] = codes
+            self.done[missing] = True
+        assert self.codes is not None
+        return self.codes[torch.from_numpy(rows).to(self.codes.device)]
+
+
+def accuracies(
+    learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]], encoded: Encoded | None = None
+) -> tuple[list[float], float]:
     """The accuracy on the classes of each task, and on all of them."""
-    seen = test.of([label for task in tasks for label in task])
-    right = answers(learner, seen, tasks) == seen.y
-    return [float(right[np.isin(seen.y, np.asarray(task))].mean()) for task in tasks], float(right.mean())
+    seen = np.flatnonzero(np.isin(test.y, np.asarray([label for task in tasks for label in task])))
+    if encoded is not None and type(learner) is PrototypeLearner:
+        found = learner.nearest(encoded.at(learner, seen))
+    else:
+        found = answers(learner, test.at(seen), tasks)
+    names, which = np.unique(test.y[seen], return_inverse=True)
+    right = np.bincount(which, weights=found == test.y[seen])
+    total = np.bincount(which)
+    rows = {name: row for row, name in enumerate(names.tolist())}
+    of_tasks = [[rows[label] for label in task] for task in tasks]
+    return [float(right[own].sum() / total[own].sum()) for own in of_tasks], float(right.sum() / total.sum())
 
 
 def answers(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> NDArray[Any]:

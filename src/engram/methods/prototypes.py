@@ -241,7 +241,8 @@ class PrototypeLearner(Learner):
         for name, omega in earlier.items():
             importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
         rest = decoder | self._packed(importance, trainer)  # the decoder as it was kept
-        self._commit(copy.deepcopy(network.encoder), prototypes, rest)
+        # An encoder that was not trained is still the same, and whoever has its codes need not encode again.
+        self._commit(copy.deepcopy(network.encoder) if config.increment_epochs else before, prototypes, rest)
         if self.device.type == "cuda":
             _WORKBENCHES[self] = bench
 
@@ -293,7 +294,11 @@ class PrototypeLearner(Learner):
         """The class whose mean is nearest by cosine (Eq. 1), found without a table of all similarities."""
         if among is not None or not len(self.prototypes):
             return super().predict(X, among)
-        _, rows = self.prototypes.nearest(self.encode(X))
+        return self.nearest(self.encode(X))
+
+    def nearest(self, codes: Tensor) -> NDArray[Any]:
+        """The class whose mean is nearest to each code."""
+        _, rows = self.prototypes.nearest(codes)
         return np.asarray([self.prototypes.labels[row] for row in rows[:, 0].tolist()])
 
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
