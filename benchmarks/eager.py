@@ -9,7 +9,6 @@ there, and the host waits for the device once an epoch.
 import torch
 
 from engram.nn.consolidation import SI
-from engram.nn.losses import draw_pairs
 from engram.nn.training import Progress, Trainer
 
 
@@ -25,10 +24,10 @@ class EagerTrainer(Trainer):
                 group["lr"] = schedule.rate_at(epoch)
             total = torch.zeros((), device=features.device)
             order = torch.randperm(len(features), generator=self.generator, device=features.device)
-            for batch in order.split(self.batch_size):
-                size = len(batch)
-                drawn = draw_pairs(size, size, self.generator) if pairs and size > 1 else None
-                total += self.step(optimizer, thetas, loss, features[batch], labels[batch], drawn) * size
+            batches = order.split(self.batch_size)
+            drawn = self._draw_pairs(len(features)) if pairs else [None] * len(batches)  # the same as the other's
+            for batch, batch_pairs in zip(batches, drawn, strict=True):
+                total += self.step(optimizer, thetas, loss, features[batch], labels[batch], batch_pairs) * len(batch)
             if self.progress is not None:
                 self.progress(Progress(phase, epoch + 1, schedule.epochs, float(total) / len(features)))
 

@@ -113,11 +113,13 @@ class _CenterLoss:
 class _Workbench:
     """What an increment works on: a network to train and its trainer, filled anew for every task.
 
-    On a GPU one serves all increments of a learner, so that the step captured for one class is replayed for the next.
-    No sample stays on it, and it goes when the learner goes.
+    On a GPU one `lasts` for all increments of a learner, so that the step captured for one class is replayed for the
+    next: what is laid out is copied to where the step expects it. No sample stays on it, and it goes when the learner
+    goes. On a CPU every increment has its own, and what is only read is not copied.
     """
 
     def __init__(self, config: PrototypeConfig, n_features: int, device: torch.device) -> None:
+        self.lasts = device.type == "cuda"
         self.network = Autoencoder(n_features, config.layers).to(device)
         self.network.decoder.requires_grad_(False)
         thetas = _parameters(self.network.encoder)
@@ -128,16 +130,23 @@ class _Workbench:
         self.trainer = _trainer(config, self.network, thetas, torch.Generator(device), penalty)
 
     @torch.no_grad()
-    def lay_out(self, encoder: nn.Sequential, decoder: dict[str, Tensor], importance: Mapping[str, Tensor]) -> None:
+    def lay_out(self, encoder: nn.Sequential, decoder: dict[str, Tensor], importance: dict[str, Tensor]) -> None:
         """The network as it was left, held by `importance` to where it is now."""
         self.network.encoder.load_state_dict(encoder.state_dict())
-        self.network.decoder.load_state_dict(decoder)
+        self.network.decoder.load_state_dict(decoder, assign=not self.lasts)
+        penalty, anchor = self.trainer.penalty, _parameters(encoder)
+        if penalty is not None and not self.lasts:
+            penalty.importance, penalty.anchor = importance, anchor
+        elif penalty is not None:
+            for name, theta in anchor.items():
+                penalty.importance[name].copy_(importance[name])
+                penalty.anchor[name].copy_(theta)
         for trace in self.trainer.trace.values():
             trace.zero_()
-        if self.trainer.penalty is not None:
-            for name, theta in _parameters(encoder).items():
-                self.trainer.penalty.importance[name].copy_(importance[name])
-                self.trainer.penalty.anchor[name].copy_(theta)
+
+    def encoder(self) -> nn.Sequential:
+        """The trained encoder, to be kept."""
+        return copy.deepcopy(self.network.encoder) if self.lasts else self.network.encoder
 
 
 # Not attributes of the learners: what a learner keeps is what it knows, and that is what it saves, copies and counts.
@@ -242,8 +251,8 @@ class PrototypeLearner(Learner):
             importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
         rest = decoder | self._packed(importance, trainer)  # the decoder as it was kept
         # An encoder that was not trained is still the same, and whoever has its codes need not encode again.
-        self._commit(copy.deepcopy(network.encoder) if config.increment_epochs else before, prototypes, rest)
-        if self.device.type == "cuda":
+        self._commit(bench.encoder() if config.increment_epochs else before, prototypes, rest)
+        if bench.lasts:
             _WORKBENCHES[self] = bench
 
     def _train_autoencoder(
