@@ -285,7 +285,7 @@ class _Step:
         loss = self.evaluate(features, labels, pairs)
         gradients = torch.autograd.grad(loss, self.thetas)
         with torch.no_grad():
-            rate, root_correction = rates[0].clone(), rates[1].clone()  # no views: see `_flat`
+            rate, root_correction = _scalar(rates, 0), _scalar(rates, 1)
             for slot, gradient in zip(self.slots, gradients, strict=True):
                 rule = self.rule if slot.trace is not None else None
                 self.update(slot, _flat(gradient.contiguous()), rate, root_correction, rule, self.strength)
@@ -300,6 +300,12 @@ def _flat(tensor: Tensor) -> Tensor:
     """The same memory as one row. Not a view in autograd's books, so the compiler sees one kind of tensor only."""
     row = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
     return row.set_(tensor.untyped_storage(), tensor.storage_offset(), (tensor.numel(),), (1,))
+
+
+def _scalar(row: Tensor, position: int) -> Tensor:
+    """One number of a row, likewise: neither a view nor a copy, which on a GPU would be one more thing to launch."""
+    number = torch.empty(0, dtype=row.dtype, device=row.device)
+    return number.set_(row.untyped_storage(), row.storage_offset() + position, (), ())
 
 
 class _Graph(NamedTuple):
