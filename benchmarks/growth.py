@@ -47,17 +47,24 @@ def peak(device):
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def late_over_early(device, early, late):
-    """Seconds around class `early` and around class `late`, and the peak memory then."""
-    width, window = 512, 5
+def late_over_early(device, early, late, rounds=15):
+    """Seconds of one class more after `early` and after `late` classes, in turns, and the peak memory at these."""
+    width = 512
     config = PrototypeConfig(layers=(512, 512), base_epochs=1, increment_epochs=20, feature_rms=1.0)
     learner = PrototypeLearner(config, device=str(device))
-    seconds, memory = {}, {}
-    for number in range(1, late + window + 1):
-        seconds[number] = learn(learner, number, width)
-        memory[number] = peak(device)
-    around = {at: [seconds[n] for n in range(at - window, at + window + 1)] for at in (early, late)}
-    return {at: (statistics.median(values), memory[at]) for at, values in around.items()}
+    states, memory = {}, {}
+    for number in range(1, late):
+        if number == early:
+            states[early] = learner.state()
+        learn(learner, number, width)
+        memory[number + 1] = peak(device)
+    states[late] = learner.state()
+    seconds = {early: [], late: []}
+    for _ in range(rounds):
+        for at, state in states.items():
+            copy = PrototypeLearner.from_state(state, str(device))
+            seconds[at].append(learn(copy, at, width))
+    return {at: (statistics.median(values), memory[at]) for at, values in seconds.items()}
 
 
 def kept_per_class(device, classes):

@@ -197,8 +197,7 @@ class Trainer:
     def _step(self, loss: Loss, device: torch.device, updates: int) -> Iterator["_Step"]:
         """The step of a run. One captured before is taken up again, unless a run with it was broken off."""
         if device.type != "cuda":
-            with _LargeLayers():
-                yield _Step(self, loss, _compiled_update if updates >= WORTH_COMPILING else _update_in_blocks)
+            yield _Step(self, loss, _compiled_update if updates >= WORTH_COMPILING else _update_in_blocks)
             return
         compiled_size = self.batch_size if self.pure and updates >= WORTH_COMPILING else None
         step = self._captured.pop(loss, None) or _CapturedStep(self, loss, _compiled_update, compiled_size)
@@ -264,6 +263,8 @@ class _Step:
         self.loss, self.update, self.rule, penalty = loss, update, trainer.rule, trainer.penalty
         self.strength = penalty.strength if penalty else 0.0
         self.thetas = [theta.requires_grad_(True) for theta in trainer.parameters.values()]
+        large = any(theta.numel() >= LARGE and theta.device.type == "cpu" for theta in self.thetas)
+        self.layers = _LargeLayers() if large else contextlib.nullcontext()
         self.slots = [
             Slot(
                 theta=_flat(theta),
@@ -293,7 +294,8 @@ class _Step:
 
     def evaluate(self, features: Tensor, labels: Tensor, pairs: Tensor | None) -> Tensor:
         """The loss of a batch."""
-        return self.loss(features, labels, pairs)
+        with self.layers:
+            return self.loss(features, labels, pairs)
 
 
 def _flat(tensor: Tensor) -> Tensor:
