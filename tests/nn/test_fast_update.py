@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch.nn.functional import linear
 
 from engram.methods.prototypes import _WORKBENCHES, PrototypeConfig, PrototypeLearner
 from engram.nn import training
 from engram.nn.consolidation import MAS, SI
-from engram.nn.training import Slot, _CapturedStep, _Compiled, _LargeLayers, _Step, _update_in_blocks, update
+from engram.nn.training import Slot, _CapturedStep, _Compiled, _Step, _update_in_blocks, update
 from engram.testing import blobs
 
 
@@ -80,42 +79,6 @@ def test_without_a_working_compiler_the_update_is_done_in_blocks(monkeypatch):
     compiled.function = lambda *_: 1 / 0
     with pytest.raises(ZeroDivisionError):
         compiled(two, *arguments)
-
-
-@pytest.mark.parametrize("onednn", [True, False])
-@pytest.mark.parametrize("shared", [False, True])
-def test_large_layers_have_the_gradients_of_ordinary_ones(shared, onednn, monkeypatch):
-    """Also a layer that a loss uses twice, a frozen one, and every step after the first."""
-    monkeypatch.setattr(training, "LARGE", 6)
-    if not onednn:
-        monkeypatch.setattr(training, "_ONEDNN", None)
-    generator = torch.Generator().manual_seed(0)
-    one, two, frozen = (torch.randn(4, 4, generator=generator, requires_grad=n < 2) for n in range(3))
-    bias, small = torch.randn(4, generator=generator, requires_grad=True), torch.ones(1, 4, requires_grad=True)
-
-    def gradients(x):
-        hidden = linear(linear(x, one, bias), one if shared else two, bias)
-        loss = (linear(linear(hidden, frozen, bias), small, bias[:1]) ** 2).sum()
-        return torch.autograd.grad(loss, [one, bias, small] + ([] if shared else [two]))
-
-    large = _LargeLayers()
-    for _ in range(3):
-        x = torch.randn(5, 4, generator=generator)
-        expected = gradients(x)
-        with large:
-            torch.testing.assert_close(gradients(x), expected, rtol=1e-5, atol=1e-3)
-    assert set(large.memory) == ({id(one)} if shared else {id(one), id(two)})
-
-
-def test_large_layers_reuse_the_memory_of_gradients(monkeypatch):
-    monkeypatch.setattr(training, "LARGE", 6)
-    weight, bias = torch.ones(4, 4, requires_grad=True), torch.zeros(4)
-    with _LargeLayers():
-        places = [torch.autograd.grad(linear(torch.ones(2, 4), weight, bias).sum(), weight)[0].data_ptr() for _ in "ab"]
-        with torch.no_grad():
-            linear(torch.ones(2, 4), weight, bias)
-        places += [torch.autograd.grad(linear(torch.ones(2, 4), weight, bias).sum(), weight)[0].data_ptr()]
-    assert len(set(places)) == 1
 
 
 class PlainStep(_Step):

@@ -4,15 +4,14 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Generic, NamedTuple, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
-from torch.overrides import TorchFunctionMode
 
 from engram.device import threads_for
 from engram.nn.consolidation import Rule
+from engram.nn.large import LargeLayers, is_large
 from engram.nn.losses import draw_pairs
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
@@ -20,8 +19,6 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 BLOCK = 2**16  # numbers of each tensor that fit into a processor's cache together
 # Compiling for a CPU takes half a minute; below this many parameter updates in a run that does not pay.
 WORTH_COMPILING = 5_000_000_000
-# Weights from which on a CPU computes their gradient into memory it already has.
-LARGE = 2**20
 
 # (features, labels, pairs) of one mini-batch -> its loss; pairs is None unless the loop was told to draw them.
 Loss = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -207,55 +204,6 @@ class Trainer:
         self._captured[loss] = step
 
 
-class _LargeLayers(TorchFunctionMode):
-    """While this holds, linear layers of large weights are computed with what a CPU does best.
-
-    Products are oneDNN's. The gradient of a weight goes to the same memory at every step: memory of that size goes
-    back to the operating system when it is freed, and to get it anew, page by page, costs more than to fill it.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.memory: dict[int, Tensor] = {}
-
-    def __torch_function__(
-        self, func: Callable[..., Tensor], types: object, args: tuple[Tensor, ...] = (), kwargs: Any = None
-    ) -> Tensor:
-        if func is not linear or len(args) < 3 or args[0].dim() != 2 or args[1].numel() < LARGE:
-            return func(*args, **(kwargs or {}))
-        # Lent until the backward pass is through: a layer used twice in a loss has two gradients at a time.
-        memory = self.memory.pop(id(args[1]), None) if torch.is_grad_enabled() else None
-        return cast(Tensor, _LargeLayer.apply(*args, memory, self.memory))  # type: ignore[no-untyped-call]
-
-
-class _LargeLayer(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, memory: Tensor | None, lender: dict[int, Tensor]
-    ) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        ctx.memory, ctx.lender = memory, lender
-        return _product(x, weight, bias)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None]:
-        x, weight = ctx.saved_tensors
-        of_x = _product(gradient, weight.T) if ctx.needs_input_grad[0] else None
-        of_weight = None
-        if ctx.needs_input_grad[1]:
-            of_weight = torch.empty_like(weight) if ctx.memory is None else ctx.memory
-            ctx.lender[id(weight)] = torch.mm(gradient.T, x, out=of_weight)
-        return of_x, of_weight, gradient.sum(dim=0) if ctx.needs_input_grad[2] else None, None, None
-
-
-_ONEDNN = getattr(torch.ops.mkldnn, "_linear_pointwise", None) if torch.backends.mkldnn.is_available() else None
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`linear`; on processors that are not Intel's, oneDNN is half again as fast as torch's own choice."""
-    return linear(x, weight, bias) if _ONEDNN is None else cast(Tensor, _ONEDNN(x, weight, bias, "none", [], ""))
-
-
 class _Step:
     """One mini-batch: forward, backward, update."""
 
@@ -263,8 +211,7 @@ class _Step:
         self.loss, self.update, self.rule, penalty = loss, update, trainer.rule, trainer.penalty
         self.strength = penalty.strength if penalty else 0.0
         self.thetas = [theta.requires_grad_(True) for theta in trainer.parameters.values()]
-        large = any(theta.numel() >= LARGE and theta.device.type == "cpu" for theta in self.thetas)
-        self.layers = _LargeLayers() if large else contextlib.nullcontext()
+        self.layers = LargeLayers() if any(map(is_large, self.thetas)) else contextlib.nullcontext()
         self.slots = [
             Slot(
                 theta=_flat(theta),
