@@ -251,6 +251,15 @@ def test_fearnets_sleep_empties_the_hc():
     assert (learner.predict(X) == y).mean() > 0.6
 
 
+@pytest.mark.parametrize("learns", [True, False])
+def test_fearnets_decoder_may_rest_in_a_sleep(learns):
+    before = taught("fearnet", (["a", "b"], ["c"]), sleep_every=2, sleep_decoder=learns).tensors
+    after = taught("fearnet", (["a", "b"], ["c"], ["d"]), sleep_every=2, sleep_decoder=learns).tensors
+    assert not torch.equal(before["network.encoder.0.weight"], after["network.encoder.0.weight"])
+    for name in ("network.decoder.0.weight", "network.decoder.1.bias"):
+        assert torch.equal(before[name], after[name]) is not learns
+
+
 def test_fearnets_dreams_have_the_mean_and_covariance_of_their_class():
     learner = taught("fearnet", (["a", "b"],))
     X, y = blobs(["a", "b"])
