@@ -48,17 +48,16 @@ def peak(device):
 
 
 def late_over_early(device, early, late, rounds=15):
-    """Seconds of one class more after `early` and after `late` classes, in turns, and the peak memory at these."""
+    """Seconds to learn class `early` and class `late`, in turns, and the peak memory when they were learned."""
     width = 512
     config = PrototypeConfig(layers=(512, 512), base_epochs=1, increment_epochs=20, feature_rms=1.0)
     learner = PrototypeLearner(config, device=str(device))
     states, memory = {}, {}
-    for number in range(1, late):
-        if number == early:
-            states[early] = learner.state()
+    for number in range(1, late + 1):
+        if number in (early, late):
+            states[number] = learner.state()
         learn(learner, number, width)
-        memory[number + 1] = peak(device)
-    states[late] = learner.state()
+        memory[number] = peak(device)
     seconds = {early: [], late: []}
     for _ in range(rounds):
         for at, state in states.items():

@@ -29,7 +29,7 @@ def test_large_layers_have_the_gradients_of_ordinary_ones(shared, onednn, monkey
         x = torch.randn(5, 4, generator=generator)
         expected = gradients(x)
         with layers:
-            torch.testing.assert_close(gradients(x), expected, rtol=1e-5, atol=1e-3)
+            torch.testing.assert_close(gradients(x), expected, rtol=1e-5, atol=1e-5)
     assert set(layers.memory) == ({id(one)} if shared else {id(one), id(two)})
 
 

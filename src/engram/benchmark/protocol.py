@@ -132,7 +132,7 @@ def accuracies(
 ) -> tuple[list[float], float]:
     """The accuracy on the classes of each task, and on all of them."""
     seen = np.flatnonzero(np.isin(test.y, np.asarray([label for task in tasks for label in task])))
-    if encoded is not None and type(learner) is PrototypeLearner:
+    if encoded is not None and type(learner) is PrototypeLearner:  # the one method that answers from an encoder's codes
         found = learner.nearest(encoded.at(learner, seen))
     else:
         found = answers(learner, test.at(seen), tasks)
