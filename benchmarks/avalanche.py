@@ -99,14 +99,18 @@ def main():
     options.add_argument("--samples", type=int, default=256)
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--classes", type=int, default=3, help="timed, after those that warm up")
+    options.add_argument("--rule", choices=("mas", "si"), help="one of the two only")
+    options.add_argument("--tf32", action="store_true", help="faster, less exact matrix products on a GPU, for both")
     options = options.parse_args()
     if options.before:
         importlib.import_module(options.before)
     device = resolve_device(options.device)
+    if options.tf32:
+        torch.set_float32_matmul_precision("high")
     training.WORTH_COMPILING = 0  # a user's classes have 50 epochs; here two must do
     steps = options.epochs * -(-options.samples // BATCH)
     rows = []
-    for rule in ("mas", "si"):
+    for rule in (options.rule,) if options.rule else ("mas", "si"):
         mine = engram_seconds(rule, device, options.samples, options.epochs, options.classes)
         theirs = avalanche_seconds(rule, device, options.samples, options.epochs, options.classes)
         rows += [
@@ -114,7 +118,7 @@ def main():
             row(f"{rule.upper()}: Avalanche, per step", theirs / steps * 1e3, "ms"),
             row(f"{rule.upper()}: Avalanche / engram", theirs / mine, "ratio", "" if device.type == "cuda" else ">= 4"),
         ]
-    show(rows, device, options.json)
+    show(rows, device, options.json, tf32=options.tf32)
 
 
 if __name__ == "__main__":
