@@ -251,13 +251,33 @@ def test_fearnets_sleep_empties_the_hc():
     assert (learner.predict(X) == y).mean() > 0.6
 
 
-@pytest.mark.parametrize("learns", [True, False])
-def test_fearnets_decoder_may_rest_in_a_sleep(learns):
-    before = taught("fearnet", (["a", "b"], ["c"]), sleep_every=2, sleep_decoder=learns).tensors
-    after = taught("fearnet", (["a", "b"], ["c"], ["d"]), sleep_every=2, sleep_decoder=learns).tensors
-    assert not torch.equal(before["network.encoder.0.weight"], after["network.encoder.0.weight"])
-    for name in ("network.decoder.0.weight", "network.decoder.1.bias"):
-        assert torch.equal(before[name], after[name]) is not learns
+@pytest.mark.parametrize(
+    ("trains", "learning"),
+    [("all", {"encoder", "decoder", "head"}), ("encoder", {"encoder", "head"}), ("head", {"head"})],
+)
+def test_fearnets_sleep_trains_what_it_is_told_to(trains, learning):
+    before = taught("fearnet", (["a", "b"], ["c"]), sleep_every=2, sleep_trains=trains).tensors
+    after = taught("fearnet", (["a", "b"], ["c"], ["d"]), sleep_every=2, sleep_trains=trains).tensors
+    for part, name in (("encoder", "encoder.0.weight"), ("decoder", "decoder.1.bias"), ("head", "head.weight")):
+        changed = not torch.equal(before[f"network.{name}"][:2], after[f"network.{name}"][:2])
+        assert changed is (part in learning), part
+
+
+def test_fearnets_statistics_are_of_all_samples_a_class_ever_had():
+    """Also of one that comes again before both sleeps."""
+    learner = taught("fearnet", (["a", "b"],), sleep_every=2, sleep_trains="head")
+    pieces = [(blobs([name], seed=seed), name) for seed, name in enumerate("acda", start=5)]
+    for (X, y), _ in pieces:
+        learner.learn(X, y)
+    assert not len(learner.tensors["samples.targets"])
+    first, labels = blobs(["a", "b"])
+    parts = [(first[labels == name], name) for name in "ab"] + [(X, name) for (X, _), name in pieces]
+    for row, label in enumerate(learner.labels):
+        own = np.concatenate([X for X, name in parts if name == label])
+        codes = encode(learner.tensors, unit(torch.from_numpy(own).float())).numpy()
+        assert learner.tensors["classes.counts"][row] == len(own)
+        np.testing.assert_allclose(learner.tensors["classes.means"][row].numpy(), codes.mean(axis=0), atol=1e-4)
+        np.testing.assert_allclose(learner.tensors["classes.covariances"][row].numpy(), np.cov(codes.T), atol=1e-3)
 
 
 def test_fearnets_dreams_have_the_mean_and_covariance_of_their_class():

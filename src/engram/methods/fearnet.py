@@ -6,6 +6,7 @@ Kemker, Kanan: "FearNet: Brain-Inspired Model for Incremental Learning", 2018.
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -43,8 +44,10 @@ class FearNetConfig:
     sleep_every: int = 10  # classes
     sleep_epochs: int = 60
     sleep_rate: float = 2e-3
-    sleep_decoder: bool = True  # whether the decoder learns in a sleep, too
-    dreams: int = 2  # of a class for every sample it was learned from
+    # "all" as in the paper, "encoder" without the decoder, or the "head" alone: then no class's codes drift, and sleep
+    # after sleep no dream is one of a dream.
+    sleep_trains: Literal["all", "encoder", "head"] = "head"
+    dreams: int = 10  # of a class for every sample it was learned from
     spread: float = 1.5  # how much wider dreams are than the codes of training samples, which lie close together
     decay: float = 0.5  # of the rates, four times in a training
     bla_width: int = 256
@@ -59,6 +62,7 @@ class FearNetConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layers", tuple(self.layers))
         require(self, len(self.layers) == 2 and min(self.layers) > 0, "layers", "two sizes above 0")
+        require(self, self.sleep_trains in ("all", "encoder", "head"), "sleep_trains", "'all', 'encoder' or 'head'")
         for name in (
             "batch_size",
             "sleep_every",
@@ -108,7 +112,7 @@ class FearNet(TensorLearner):
             x = unit(lesson.features)
             network = self._train_mpfc(network, x, lesson.targets, "base", lesson)
             nothing = {"samples.features": lesson.features[:0], "samples.targets": lesson.targets[:0]}
-            return network | self._statistics(network, x, lesson.targets, lesson.classes) | nothing
+            return network | _statistics({}, encode(network, x), lesson.targets, lesson.classes) | nothing
         tensors = _with_classes(self.tensors, lesson.classes)
         tensors |= with_samples(tensors, lesson.features, lesson.targets)
         if len(tensors["samples.targets"].unique()) >= self.config.sleep_every:
@@ -144,7 +148,7 @@ class FearNet(TensorLearner):
     ) -> dict[str, Tensor]:
         """Cross-entropy + Σ_j λ_j ‖h_enc,j - h_dec,j‖², j the input and the first hidden layer."""
         config = self.config
-        still = (".bla.",) if phase == "base" or config.sleep_decoder else (".bla.", ".decoder.")
+        still = (".bla.",) if phase == "base" or config.sleep_trains == "all" else (".bla.", ".decoder.")
         trained = {
             name: tensor.clone()
             for name, tensor in network.items()
@@ -166,32 +170,41 @@ class FearNet(TensorLearner):
         self._fit(phase, trained, loss, x, targets, lesson)
         return {**network, **trained}
 
-    def _statistics(self, network: Network, x: Tensor, targets: Tensor, classes: int) -> dict[str, Tensor]:
-        """Mean and covariance of every class's codes, and how many samples they stand for."""
-        codes = encode(network, x)
-        now = statistics.update(None, None, codes, targets, classes)
-        covariances = torch.stack(
-            [own.T @ own / max(1, len(own) - 1) for own in _by_class(now.centred, targets, classes)]
-        )
-        return {"classes.means": now.means, "classes.counts": now.counts, "classes.covariances": covariances}
-
-    def _dreamt(self, tensors: Network, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """Codes drawn from every class's Gaussian, so many of each, and whose they are."""
+    def _dreamt(self, tensors: Network, counts: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Codes drawn from every class's Gaussian, `dreams` for every sample or as many as told, and whose they are."""
+        counts = tensors["classes.counts"] * self.config.dreams if counts is None else counts
         covariances = statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage) * self.config.spread
         return draw(tensors["classes.means"], covariances, counts)
 
     def _slept(self, tensors: dict[str, Tensor], lesson: Lesson) -> dict[str, Tensor]:
-        """Train the mPFC on the HC's samples and on what it dreams of the classes before, then empty the HC."""
-        counts = tensors["classes.counts"]
-        codes, dreamt = self._dreamt(tensors, counts * self.config.dreams)
-        x = torch.cat([unit(tensors["samples.features"]), decode(tensors, codes)])
-        targets = torch.cat([tensors["samples.targets"], dreamt])
-        network = self._train_mpfc(tensors, x, targets, "sleep", lesson)
-        learned = self._statistics(network, x, targets, lesson.classes)
-        # A dream stands for no new sample, and is wider than what it is a dream of.
-        learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=lesson.classes)
-        learned["classes.covariances"][counts > 0] /= self.config.spread
+        """Take the HC's classes into the mPFC beside what it dreams of the others, then empty the HC."""
+        x, targets = unit(tensors["samples.features"]), tensors["samples.targets"]
+        if self.config.sleep_trains == "head":
+            learned = _statistics(tensors, encode(tensors, x), targets, lesson.classes)
+            network = tensors | self._train_head(*self._dreamt(learned), lesson)
+        else:
+            counts = tensors["classes.counts"]
+            codes, dreamt = self._dreamt(tensors)
+            x, targets = torch.cat([x, decode(tensors, codes)]), torch.cat([targets, dreamt])
+            network = self._train_mpfc(tensors, x, targets, "sleep", lesson)
+            learned = _statistics({}, encode(network, x), targets, lesson.classes)
+            # A dream stands for no new sample, and is wider than what it is a dream of.
+            learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=lesson.classes)
+            learned["classes.covariances"][counts > 0] /= self.config.spread
         return network | learned | {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
+
+    def _train_head(self, codes: Tensor, targets: Tensor, lesson: Lesson) -> dict[str, Tensor]:
+        """A new softmax, on dreams of all classes alike: dreamt codes beside real ones are told apart by that."""
+        trained = {
+            "network.head.weight": torch.zeros(lesson.classes, codes.shape[1], device=self.device),
+            "network.head.bias": torch.zeros(lesson.classes, device=self.device),
+        }
+
+        def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
+            return cross_entropy(_layer(trained, "head", dropout(x, self.config.dropout)), y)
+
+        self._fit("sleep", trained, loss, codes, targets, lesson)
+        return trained
 
     # --- BLA: is this code one of the HC's? --------------------------------------------------------------------------
 
@@ -278,6 +291,18 @@ def _layer(network: Network, name: str, x: Tensor) -> Tensor:
 def _with_classes(tensors: Network, classes: int) -> dict[str, Tensor]:
     """Zero rows for new classes; a class whose count is zero is not in the mPFC yet."""
     return {n: with_rows(t, classes) if has_row_per_class(n) else t for n, t in tensors.items()}
+
+
+def _statistics(had: Network, codes: Tensor, targets: Tensor, classes: int) -> dict[str, Tensor]:
+    """Mean and covariance of every class's codes and how many they stand for, with those there were before."""
+    counts, means = had.get("classes.counts"), had.get("classes.means")
+    now = statistics.update(counts, means, codes, targets, classes)
+    scatter = torch.stack([own.T @ own for own in _by_class(now.centred, targets, classes)])
+    if counts is not None:
+        scatter += now.between[:, :, None] * now.between[:, None, :]
+        scatter += had["classes.covariances"] * (counts - 1).clamp(min=0)[:, None, None]
+    covariances = scatter / (now.counts - 1).clamp(min=1)[:, None, None]
+    return {"classes.means": now.means, "classes.counts": now.counts, "classes.covariances": covariances}
 
 
 def _by_class(rows: Tensor, targets: Tensor, classes: int) -> tuple[Tensor, ...]:
