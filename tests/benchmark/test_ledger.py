@@ -1,8 +1,10 @@
 """Any method runs in the benchmark and resumes; the tables hold what was measured, published, kept and given."""
 
 import json
+import math
 import re
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from engram.benchmark.bench import Bench, run_bench, write_json
 from engram.benchmark.inputs import load_features
 from engram.benchmark.ledger import write_tables
 from engram.benchmark.preset import Preset, load_preset
+from engram.benchmark.report.costs import apart
 from engram.benchmark.report.rows import PSI
 from engram.methods import METHODS
 
@@ -143,8 +146,9 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
                 low = float(measured.split()[0]) < float(published) - 0.05
                 assert ("▼" in measured) == low, name
     memory = table_after(text, "## Table 4")
-    assert memory["1-NN"][1:3] == ["4.1 GB", "40.9 GB"]
-    assert memory["iCaRL"][3:5] == ["512 kB", "5.12 MB"]
+    assert memory["1-NN"][0] == "CUB-200-2011"
+    assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
+    assert memory["iCaRL"][4:6] == ["512 kB", "5.12 MB"]
     costs = table_after(text, "### What a further class costs")
     assert set(costs) == {METHODS[name].about.title for name in SMALL}
     assert costs["1-NN"][3].endswith("kB")
@@ -156,3 +160,12 @@ def test_the_pictures_are_pictures(results, tmp_path):
         with Image.open(tmp_path / name) as image:
             assert image.width > 800
             assert len(image.convert("RGB").getcolors(1 << 24)) > 50
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():
+    ends = [(1.0, "a", ""), (50.0, "b", ""), (55.0, "c", ""), (90.0, "d", ""), (95.0, "e", "")]
+    places = [math.log10(place) for place in apart(ends, (1.0, 100.0), 0.1)]
+    assert places[0] == 0.0  # nothing is near, so it stays
+    gaps = [above - below for below, above in pairwise(places)]
+    assert min(gaps) >= 0.2 - 1e-9
+    assert max(places) <= 2

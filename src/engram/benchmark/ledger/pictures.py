@@ -16,6 +16,7 @@ from engram.benchmark.report.rows import PSI, Row
 
 def psi(dataset: str, entries: Sequence[Entry]) -> Picture:
     """One line per method: a dot for what was measured, a ring for what was published."""
+    largest = max((e.row.record[f]["mean"] + e.row.record[f]["std"] for e in entries if e.row for f in PSI), default=1)
 
     def draw(axis: Any, which: int) -> None:
         for y, entry in enumerate(entries):
@@ -31,7 +32,7 @@ def psi(dataset: str, entries: Sequence[Entry]) -> Picture:
         axis.set_yticks(range(len(entries)), [short(entry.title, 28) for entry in entries])
         axis.tick_params(axis="y", length=0)
         axis.set_ylim(len(entries) - 0.4, -0.6)
-        axis.set_xlim(0, 1.15)
+        axis.set_xlim(0, max(1.15, largest + 0.05))
 
     panels = []
     for which, (field, symbol) in enumerate(SYMBOLS.items()):
@@ -69,9 +70,11 @@ def costs(entries: Sequence[Entry]) -> Picture:
         first = min(entry.row.classes_seen[1] for entry in ran if entry.row)
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.set_xticks([tick for tick in axis.get_xticks() if first <= tick <= last])
-        axis.set_xlim(first, last + 0.55 * (last - first))  # room for the names
-        for place, (_, text, colour) in zip(apart(ends, limits, 0.042), ends, strict=True):
-            axis.text(last + 0.02 * (last - first), place, text, color=colour, va="center", fontsize=8)
+        axis.set_xlim(first, last + 0.6 * (last - first))  # room for the names
+        near, far = last + 0.01 * (last - first), last + 0.06 * (last - first)
+        for place, (value, text, colour) in zip(apart(ends, limits, 0.042), ends, strict=True):
+            axis.plot([near, far], [value, place], color=colour, lw=0.6)  # from the line's end to its name
+            axis.text(far + 0.01 * (last - first), place, text, color=colour, va="center", fontsize=8)
 
     panels = [
         Panel("Kept, all in all", _words(ran, kept_bytes, size), partial(draw, values_of=kept_bytes, show=size)),

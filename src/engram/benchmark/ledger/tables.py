@@ -6,7 +6,7 @@ from statistics import median
 from engram.benchmark import paper
 from engram.benchmark.ledger.entries import NOTHING, Entry, entries_of, kept_bytes, seconds_per_task
 from engram.benchmark.report.costs import size
-from engram.benchmark.report.rows import PSI, Json, Row
+from engram.benchmark.report.rows import DATASETS, PSI, Json, Row
 
 REACHED = 0.05  # a published Ψ counts as reproduced from this far below it
 
@@ -63,6 +63,7 @@ def memory_table(rows: Sequence[Row]) -> str:
     """Bytes at 100 and 1,000 classes as the paper counts, beside what it published, and all that is needed."""
     head = [
         "method",
+        "data",
         "features",
         "published, 100",
         "1,000",
@@ -74,13 +75,15 @@ def memory_table(rows: Sequence[Row]) -> str:
     lines = []
     for entry in entries_of("", rows):
         published = paper.MEMORY.get(entry.method, {})
-        line = [entry.title, entry.features]
+        name = entry.row.record["dataset"] if entry.row else NOTHING
+        line = [entry.title, DATASETS.get(name, name), entry.features]
         line += [size(published[n]) if n in published else NOTHING for n in (100, 1000)]
         memory = (entry.row.record.get("memory") or {}) if entry.row else {}
         for flavour in ("as_the_paper_counts", "all_the_next_increment_needs"):
             line += [size(memory[flavour][str(n)]) if flavour in memory else NOTHING for n in (100, 1000)]
         lines.append(line)
-    return _table(head, lines)
+    note = "A read-out's rows belong to the network that answers; DeepNCM's means are its read-out."
+    return _table(head, lines) + "\n\n" + note
 
 
 def protocol(entries: Iterable[Entry]) -> str:

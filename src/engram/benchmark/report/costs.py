@@ -131,10 +131,17 @@ def _alike(published: dict[str, dict[int, float]]) -> dict[tuple[float, float], 
 
 
 def apart(ends: Sequence[tuple[float, str, str]], limits: tuple[float, float], least: float = 0.055) -> list[float]:
-    """Heights for the labels at the lines' ends, moved up where two would be nearer than `least` of the axis."""
+    """Heights for the labels at the lines' ends, moved where two would be nearer than `least` of the axis.
+
+    They move up, and down again where the topmost would leave the axis.
+    """
     low, high = (math.log10(limit) for limit in limits)
     gap, places = least * (high - low), list[float]()
     for amount, _, _ in ends:
         place = math.log10(max(amount, limits[0]))
         places.append(max(place, places[-1] + gap) if places else place)
+    ceiling = high - gap / 2
+    for number in reversed(range(len(places))):
+        places[number] = min(places[number], ceiling)
+        ceiling = places[number] - gap
     return [10**place for place in places]
