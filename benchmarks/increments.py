@@ -1,0 +1,69 @@
+"""What one class more costs every method: seconds, when few classes are known and when many are, and bytes kept.
+
+    python benchmarks/increments.py cub200 --features cub200-resnet50.safetensors --json increments.json
+
+Half of the classes are learned at once; then one at a time, one that warms up and ten that are timed; then all but ten
+at once, and the last ten one at a time again. Nothing is tested in between, and nothing else should run meanwhile.
+"""
+
+import time
+from pathlib import Path
+from statistics import fmean
+
+import torch
+from table import parser, row, show
+
+from engram.benchmark.inputs import import_features
+from engram.benchmark.paper import OWN
+from engram.benchmark.preset import load_preset
+from engram.benchmark.protocol import class_order
+from engram.methods import METHODS
+
+FEW = 10  # FearNet sleeps once in so many
+
+
+def seconds_to_learn(learner, train, labels):
+    own = train.of(labels)
+    start = time.perf_counter()
+    learner.learn(own.X, own.y)
+    if learner.device.type == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def cost(preset, train, device):
+    """Mean seconds of ten increments soon after the base and of the last ten, and bytes kept after each ten."""
+    order = class_order(train.y.tolist(), 0)
+    learner = preset.learner(preset.config, device=device)
+    early, late = order[len(order) // 2 :][: FEW + 1], order[-FEW:]
+    seconds_to_learn(learner, train, order[: len(order) // 2])
+    first = [seconds_to_learn(learner, train, [label]) for label in early][1:]
+    few = sum(learner.memory().by_group().values())
+    seconds_to_learn(learner, train, order[len(order) // 2 + len(early) : -FEW])
+    last = [seconds_to_learn(learner, train, [label]) for label in late]
+    return fmean(first), fmean(last), few, sum(learner.memory().by_group().values())
+
+
+def main():
+    options = parser(__doc__)
+    options.add_argument("dataset", choices=("cifar100", "cub200"))
+    options.add_argument("--features", type=Path, required=True, help="file of engram features --export")
+    options.add_argument("--method", action="append", help="may be repeated (default: all)")
+    options = options.parse_args()
+    train = import_features(options.features, options.dataset, options.device).train
+    rows = []
+    for method in options.method or [*OWN, *(name for name in METHODS if name != "prototypes")]:
+        first, last, few, many = cost(load_preset(f"{options.dataset}-{method}"), train, options.device)
+        rows += [
+            row(f"{method}: an early class", first, "s"),
+            row(f"{method}: a late class", last, "s"),
+            row(f"{method}: late / early", last / first, "ratio"),
+            row(f"{method}: kept, early", few / 1e6, "MB"),
+            row(f"{method}: kept, late", many / 1e6, "MB"),
+        ]
+        print(f"{method}: {first:.4f} s, {last:.4f} s", flush=True)
+    show(rows, options.device, options.json)
+
+
+if __name__ == "__main__":
+    main()
