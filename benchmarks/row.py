@@ -19,13 +19,13 @@ from engram.benchmark.metrics import psi
 from engram.benchmark.offline import RECIPES, offline_ideal
 from engram.benchmark.preset import load_preset
 from engram.benchmark.protocol import class_order, run, split_tasks
-from engram.methods import prototypes
 from engram.methods.prototypes import PrototypeLearner
+from engram.nn import workbench
 from engram.nn.training import Trainer
 
 
 def one_row(trainer, config, inputs, tasks, device):
-    prototypes.Trainer = trainer
+    workbench.Trainer = trainer
     learner = PrototypeLearner(config, seed=0, device=device)
     start = time.perf_counter()
     results = list(run(learner, inputs.train, inputs.test, tasks))

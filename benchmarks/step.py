@@ -21,6 +21,7 @@ from engram.methods.prototypes import PrototypeConfig
 from engram.nn import training
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.training import Schedule, Trainer
+from engram.nn.workbench import Workbench, encoder_parameters, trainer_of
 
 FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
 
@@ -63,11 +64,11 @@ def workplace(trainer_class, phase, rule, device):
     generator = torch.Generator(device).manual_seed(0)
     if phase == "base":
         network = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
-        trainer = prototypes._trainer(config, network, dict(network.named_parameters()), generator)
+        trainer = trainer_of(network, dict(network.named_parameters()), BATCH, generator, config.rule())
     else:
         start = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
-        bench = prototypes._Workbench(config, FEATURES, device)
-        importance = {name: torch.rand_like(t) for name, t in prototypes._parameters(start.encoder).items()}
+        bench = Workbench(FEATURES, LAYERS, BATCH, config.rule(), config.lambda_reg, device)
+        importance = {name: torch.rand_like(t) for name, t in encoder_parameters(start.encoder).items()}
         bench.lay_out(start.encoder, start.decoder.state_dict(), importance)
         network, trainer = bench.network, replace(bench.trainer, generator=generator)
     if trainer_class is not Trainer:

@@ -4,7 +4,6 @@ Choi, Lee, Choi: "Autoencoder-Based Incremental Class Learning without Retrainin
 are the paper's; docs/method.md restates it.
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
@@ -22,7 +21,8 @@ from engram.nn.consolidation import MAS, SI, Rule
 from engram.nn.outliers import inliers
 from engram.nn.packing import pack_all, unpack_all
 from engram.nn.prototypes import Label, PrototypeMemory
-from engram.nn.training import Penalty, Schedule, Trainer
+from engram.nn.training import Schedule, Trainer
+from engram.nn.workbench import Workbench, encoder_parameters, trainer_of
 
 CHUNK = 4096  # samples encoded at a time
 
@@ -110,47 +110,8 @@ class _CenterLoss:
         return total
 
 
-class _Workbench:
-    """What an increment works on: a network to train and its trainer, filled anew for every task.
-
-    On a GPU one `lasts` for all increments of a learner, so that the step captured for one class is replayed for the
-    next: what is laid out is copied to where the step expects it. No sample stays on it, and it goes when the learner
-    goes. On a CPU every increment has its own, and what is only read is not copied.
-    """
-
-    def __init__(self, config: PrototypeConfig, n_features: int, device: torch.device) -> None:
-        self.lasts = device.type == "cuda"
-        self.network = Autoencoder(n_features, config.layers).to(device)
-        self.network.decoder.requires_grad_(False)
-        thetas = _parameters(self.network.encoder)
-        penalty = None
-        if config.consolidation is not None:
-            importance, anchor = ({name: torch.empty_like(theta) for name, theta in thetas.items()} for _ in range(2))
-            penalty = Penalty(importance, anchor, config.lambda_reg)
-        self.trainer = _trainer(config, self.network, thetas, torch.Generator(device), penalty)
-
-    @torch.no_grad()
-    def lay_out(self, encoder: nn.Sequential, decoder: dict[str, Tensor], importance: dict[str, Tensor]) -> None:
-        """The network as it was left, held by `importance` to where it is now."""
-        self.network.encoder.load_state_dict(encoder.state_dict())
-        self.network.decoder.load_state_dict(decoder, assign=not self.lasts)
-        penalty, anchor = self.trainer.penalty, _parameters(encoder)
-        if penalty is not None and not self.lasts:
-            penalty.importance, penalty.anchor = importance, anchor
-        elif penalty is not None:
-            for name, theta in anchor.items():
-                penalty.importance[name].copy_(importance[name])
-                penalty.anchor[name].copy_(theta)
-        for trace in self.trainer.trace.values():
-            trace.zero_()
-
-    def encoder(self) -> nn.Sequential:
-        """The trained encoder, to be kept."""
-        return copy.deepcopy(self.network.encoder) if self.lasts else self.network.encoder
-
-
 # Not attributes of the learners: what a learner keeps is what it knows, and that is what it saves, copies and counts.
-_WORKBENCHES: WeakKeyDictionary["PrototypeLearner", _Workbench] = WeakKeyDictionary()
+_WORKBENCHES: WeakKeyDictionary["PrototypeLearner", Workbench] = WeakKeyDictionary()
 
 
 class PrototypeLearner(Learner):
@@ -215,8 +176,9 @@ class PrototypeLearner(Learner):
         task = replace(task, features=task.features * scale)
         network = Autoencoder(task.features.shape[1], config.layers)
         network.initialise(self.task_generator("cpu")).to(self.device)
-        start = {name: theta.detach().clone() for name, theta in _parameters(network.encoder).items()}
-        trainer = _trainer(config, network, dict(network.named_parameters()), self.task_generator(self.device))
+        start = {name: theta.detach().clone() for name, theta in encoder_parameters(network.encoder).items()}
+        parameters, generator = dict(network.named_parameters()), self.task_generator(self.device)
+        trainer = trainer_of(network, parameters, config.batch_size, generator, config.rule())
         trainer.progress = task.progress
         schedule = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
         self._train_autoencoder("base", trainer, network, task, schedule)
@@ -236,7 +198,7 @@ class PrototypeLearner(Learner):
         config = self.config
         decoder = {name: tensor for name, tensor in self.rest.items() if name.startswith("network.decoder.")}
         earlier = self.importance
-        bench = _WORKBENCHES.pop(self, None) or _Workbench(config, task.features.shape[1], self.device)
+        bench = _WORKBENCHES.pop(self, None) or self._workbench(task.features.shape[1])
         bench.lay_out(before, _below("network.decoder.", unpack_all(decoder)), earlier)
         network, trainer = bench.network, bench.trainer
         trainer.generator, trainer.progress = self.task_generator(self.device), task.progress
@@ -246,7 +208,7 @@ class PrototypeLearner(Learner):
         prototypes = self.prototypes.copy()
         for name, codes in _codes_by_class(network, task):
             prototypes.add(name, codes)
-        importance = self._importance(trainer, _parameters(before), network, len(task.features))
+        importance = self._importance(trainer, encoder_parameters(before), network, len(task.features))
         for name, omega in earlier.items():
             importance[f"consolidation.importance.{name}"] += omega  # Ω carries all earlier tasks
         rest = decoder | self._packed(importance, trainer)  # the decoder as it was kept
@@ -254,6 +216,10 @@ class PrototypeLearner(Learner):
         self._commit(bench.encoder() if config.increment_epochs else before, prototypes, rest)
         if bench.lasts:
             _WORKBENCHES[self] = bench
+
+    def _workbench(self, n_features: int) -> Workbench:
+        config = self.config
+        return Workbench(n_features, config.layers, config.batch_size, config.rule(), config.lambda_reg, self.device)
 
     def _train_autoencoder(
         self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
@@ -266,7 +232,7 @@ class PrototypeLearner(Learner):
     def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
         """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""
         config, several = self.config, len(task.names) > 1
-        trainer.parameters = _parameters(network.encoder)
+        trainer.parameters = encoder_parameters(network.encoder)
         schedule = Schedule(config.center_epochs, config.center_rate)
         loss = _CenterLoss(network, config, several, means)
         trainer.run("center", loss, task.features, task.targets, schedule, several and config.pairs == "random")
@@ -277,7 +243,7 @@ class PrototypeLearner(Learner):
         """The finished task's share of Ω, under its names in the state."""
         if trainer.rule is None:
             return {}
-        end = _parameters(network.encoder)
+        end = encoder_parameters(network.encoder)
         with torch.no_grad():
             return {
                 f"consolidation.importance.{name}": trainer.rule.importance(trace, end[name] - start[name], n_samples)
@@ -330,7 +296,7 @@ class PrototypeLearner(Learner):
         """
         tensors = {"classes.means": self.prototypes.means, "classes.counts": self.prototypes.counts}
         if self.encoder is not None:
-            tensors |= {f"network.{name}": theta.detach() for name, theta in _parameters(self.encoder).items()}
+            tensors |= {f"network.{name}": theta.detach() for name, theta in encoder_parameters(self.encoder).items()}
         if not slim:
             tensors |= self.rest
         meta = {
@@ -364,23 +330,6 @@ class PrototypeLearner(Learner):
         rest = ("network.decoder.", "consolidation.")
         learner.rest = {name: tensor for name, tensor in tensors.items() if name.startswith(rest)}
         return learner
-
-
-def _trainer(
-    config: PrototypeConfig,
-    network: Autoencoder,
-    parameters: dict[str, Tensor],
-    generator: torch.Generator,
-    penalty: Penalty | None = None,
-) -> Trainer:
-    rule = config.rule()
-    # Only the encoder ever moves again, so only its importance is worth a trace.
-    trace = {name: torch.zeros_like(theta) for name, theta in _parameters(network.encoder).items()} if rule else {}
-    return Trainer(parameters, config.batch_size, generator, rule, penalty, trace, pure=True)
-
-
-def _parameters(encoder: nn.Sequential) -> dict[str, Tensor]:
-    return {f"encoder.{name}": theta for name, theta in encoder.named_parameters()}
 
 
 def _below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
