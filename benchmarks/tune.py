@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, metavar="DIR")
     parser.add_argument("--preset", required=True)
     parser.add_argument("--try", dest="tries", action="append", default=[], metavar="NAME=VALUE,VALUE,…")
+    parser.add_argument("--step", type=int, default=1, help="classes at a time")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, metavar="PATH")
@@ -64,15 +65,16 @@ def main() -> int:
         )
     shown, held = split_base(features.train, arguments.seed)
     order = class_order(shown.y.tolist(), arguments.seed)
-    tasks = split_tasks(order, len(order) // 2)
+    tasks = split_tasks(order, len(order) // 2, arguments.step)
     rows = []
     for changes in itertools.product(*tries):
         preset = load_preset(arguments.preset, changes)
         learner = preset.learner(preset.config, seed=arguments.seed, device=arguments.device)
         began = time.perf_counter()
-        later = [result for result in run(learner, shown, held, tasks) if result.task > 0]
-        row = {part: fmean(getattr(r, f"alpha_{part}") for r in later) for part in ("base", "new", "all")}
-        rows.append({"changes": list(changes), **row, "seconds": time.perf_counter() - began})
+        results = list(run(learner, shown, held, tasks))
+        course = {part: [getattr(r, f"alpha_{part}") for r in results] for part in ("base", "new", "all")}
+        row = {part: fmean(values[1:]) for part, values in course.items()}
+        rows.append({"changes": list(changes), **row, "seconds": time.perf_counter() - began, "course": course})
         print(f"{' '.join(changes) or arguments.preset}: all {row['all']:.3f}", file=sys.stderr, flush=True)
     rows.sort(key=lambda row: -row["all"])
     print(f"{'base':>6}{'new':>7}{'all':>7}{'seconds':>9}  settings")
