@@ -148,9 +148,11 @@ def test_captured_training_is_plain_training(rule, monkeypatch):
     plain = taught(rule).state()
     for name, tensor in plain.tensors.items():
         difference = (captured.tensors[name] - tensor).double().norm() / tensor.double().norm()
-        assert difference <= 1e-3, f"{name}: {difference:.1e}"
+        # A bias begins at zero and stays small: rounding is a larger share of it than of a weight.
+        tolerance = 1e-3 if name.startswith("consolidation") or name.endswith("bias") else 1e-4
+        assert difference <= tolerance, f"{name}: {difference:.1e}"
         # 200 steps make of a last digit a visible difference in a few of a million weights, and in no more.
-        outside = ~torch.isclose(captured.tensors[name], tensor, rtol=1e-3, atol=1e-4)
+        outside = ~torch.isclose(captured.tensors[name], tensor, rtol=tolerance, atol=1e-4)
         assert outside.double().mean() <= 1e-4, f"{name}: {int(outside.sum())} of {outside.numel()}"
 
 
