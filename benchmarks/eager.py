@@ -6,6 +6,8 @@ loss, gradients by autograd, the trace with one operation per tensor. Data lies 
 there, and the host waits for the device once an epoch.
 """
 
+from dataclasses import replace
+
 import torch
 
 from engram.nn.consolidation import SI
@@ -14,6 +16,8 @@ from engram.nn.training import Progress, Trainer
 
 class EagerTrainer(Trainer):
     def run(self, phase, loss, features, labels, schedule, pairs):
+        if getattr(loss, "fixed", None):  # Eq. 2 as it is written, through the whole decoder
+            loss, features = replace(loss, fixed=None), loss.fixed.features(features).contiguous()
         thetas = {name: theta.requires_grad_(True) for name, theta in self.parameters.items()}
         gpu = features.is_cuda
         optimizer = torch.optim.Adam(

@@ -49,10 +49,12 @@ def floor_bytes(network, phase):
     """What one step has to move at least."""
     encoder = sum(theta.numel() for theta in network.encoder.parameters())
     decoder = sum(theta.numel() for theta in network.decoder.parameters())
-    first = network.encoder[0].weight.numel()
+    first, last = network.encoder[0].weight.numel(), network.decoder[-1].weight
     trained = encoder + decoder if phase == "base" else encoder
     forward = encoder + decoder
     backward = encoder - first + decoder + trained  # weights read for the gradient of each layer's input; gradients out
+    if phase == "increment":  # in place of the decoder's last weight W, twice, WᵀW once (engram/nn/fixed_decoder.py)
+        forward, backward = forward - last.numel() + last.shape[1] ** 2, backward - last.numel()
     update = 9 * trained + 2 * encoder  # θ, two moments and the largest: in and out; the gradient in; trace in and out
     held = 0 if phase == "base" else 2 * encoder  # Ω and θ̃ in
     return 4 * (forward + backward + update + held)
@@ -62,6 +64,7 @@ def workplace(trainer_class, phase, rule, device):
     """Network, trainer and loss, as the learner makes them."""
     config = PrototypeConfig(layers=LAYERS, consolidation=rule)
     generator = torch.Generator(device).manual_seed(0)
+    fixed = None
     if phase == "base":
         network = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
         trainer = trainer_of(network, dict(network.named_parameters()), BATCH, generator, config.rule())
@@ -70,11 +73,11 @@ def workplace(trainer_class, phase, rule, device):
         bench = Workbench(FEATURES, LAYERS, BATCH, config.rule(), config.lambda_reg, device)
         importance = {name: torch.rand_like(t) for name, t in encoder_parameters(start.encoder).items()}
         bench.lay_out(start.encoder, start.decoder.state_dict(), importance)
-        network, trainer = bench.network, replace(bench.trainer, generator=generator)
+        network, trainer, fixed = bench.network, replace(bench.trainer, generator=generator), bench.fixed
     if trainer_class is not Trainer:
         fields = ("parameters", "batch_size", "generator", "rule", "penalty", "trace")
         trainer = trainer_class(*(getattr(trainer, field) for field in fields))
-    return network, trainer, prototypes._AutoencoderLoss(network, config, several=phase == "base")
+    return network, trainer, prototypes._AutoencoderLoss(network, config, phase == "base", fixed)
 
 
 def seconds_per_step(trainer_class, phase, rule, device, steps, rounds):
@@ -82,11 +85,12 @@ def seconds_per_step(trainer_class, phase, rule, device, steps, rounds):
     generator = torch.Generator(device).manual_seed(1)
     features = torch.rand(BATCH * steps, FEATURES, generator=generator, device=device) * 0.2
     labels = torch.randint(50, (len(features),), generator=generator, device=device)
+    inputs = loss.fixed.inputs(features) if loss.fixed else features
     measured = []
     for number in range(rounds + 1):  # the first captures, compiles and warms up
         synchronise(device)
         start = time.perf_counter()
-        trainer.run(phase, loss, features, labels, Schedule(1, 1e-4), pairs=phase == "base")
+        trainer.run(phase, loss, inputs, labels, Schedule(1, 1e-4), pairs=phase == "base")
         synchronise(device)
         if number:
             measured.append((time.perf_counter() - start) / steps)

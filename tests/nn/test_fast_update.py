@@ -16,6 +16,7 @@ from engram.methods.prototypes import (
 from engram.nn import training
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import MAS, SI
+from engram.nn.fixed_decoder import FixedDecoder
 from engram.nn.training import Slot, _CapturedStep, _Compiled, _Step, _update_in_blocks, update
 from engram.testing import blobs
 
@@ -98,12 +99,17 @@ def test_compiled_losses_have_the_gradients_of_plain_ones_and_serve_every_learne
         generator = torch.Generator().manual_seed(seed)
         network = Autoencoder(64, (32, 16)).initialise(generator)
         x, means = torch.rand(8, 64, generator=generator), torch.rand(3, 16, generator=generator)
-        losses = _AutoencoderLoss(network, config, True), _CenterLoss(network, config, True, means)
+        fixed = FixedDecoder(network.decoder)
+        losses = [
+            (_AutoencoderLoss(network, config, True), x),
+            (_AutoencoderLoss(network, config, True, fixed), fixed.inputs(x)),
+            (_CenterLoss(network, config, True, means), x),
+        ]
         thetas = list(network.encoder.parameters())
         with torch._dynamo.config.patch(error_on_recompile=seed > 0):
-            for loss in losses:
-                fast = torch.autograd.grad(compiled(loss, x, labels, pairs), thetas)
-                plain = torch.autograd.grad(loss(x, labels, pairs), thetas)
+            for loss, inputs in losses:
+                fast = torch.autograd.grad(compiled(loss, inputs, labels, pairs), thetas)
+                plain = torch.autograd.grad(loss(inputs, labels, pairs), thetas)
                 torch.testing.assert_close(fast, plain, rtol=1e-5, atol=1e-6)
     assert compiled.function is not training._evaluate, "nothing was compiled"
 

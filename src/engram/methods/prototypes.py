@@ -18,6 +18,7 @@ from engram.methods.base import About, Learner, State, Task, index_labels
 from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import MAS, SI, Rule
+from engram.nn.fixed_decoder import FixedDecoder
 from engram.nn.outliers import inliers
 from engram.nn.packing import pack_all, unpack_all
 from engram.nn.prototypes import Label, PrototypeMemory
@@ -83,11 +84,13 @@ class _AutoencoderLoss:
     network: Autoencoder
     config: PrototypeConfig
     several: bool
+    fixed: FixedDecoder | None = None  # the decoder, where it does not move; batches are of its `inputs` then
 
     def __call__(self, x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-        config, codes = self.config, self.network.encode(x)
-        total = config.lambda_mse * losses.reconstruction(self.network.decode(codes), x)
-        total = total + config.lambda_l1 * losses.sparsity(codes)
+        config, network, fixed = self.config, self.network, self.fixed
+        codes = network.encode(fixed.features(x) if fixed else x)
+        error = fixed.error(codes, x) if fixed else losses.reconstruction(network.decode(codes), x)
+        total = config.lambda_mse * error + config.lambda_l1 * losses.sparsity(codes)
         if self.several:
             total = total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs)
         return total
@@ -181,7 +184,7 @@ class PrototypeLearner(Learner):
         trainer = trainer_of(network, parameters, config.batch_size, generator, config.rule())
         trainer.progress = task.progress
         schedule = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
-        self._train_autoencoder("base", trainer, network, task, schedule)
+        self._train_autoencoder("base", trainer, network, task, schedule, None)
 
         prototypes = PrototypeMemory(network.code_size, self.device)
         for name, codes in _codes_by_class(network, task):
@@ -203,7 +206,8 @@ class PrototypeLearner(Learner):
         network, trainer = bench.network, bench.trainer
         trainer.generator, trainer.progress = self.task_generator(self.device), task.progress
         schedule = Schedule(config.increment_epochs, config.increment_rate)
-        self._train_autoencoder("increment", trainer, network, task, schedule)
+        if config.increment_epochs:
+            self._train_autoencoder("increment", trainer, network, task, schedule, bench.fixed)
 
         prototypes = self.prototypes.copy()
         for name, codes in _codes_by_class(network, task):
@@ -222,12 +226,19 @@ class PrototypeLearner(Learner):
         return Workbench(n_features, config.layers, config.batch_size, config.rule(), config.lambda_reg, self.device)
 
     def _train_autoencoder(
-        self, phase: str, trainer: Trainer, network: Autoencoder, task: Task, schedule: Schedule
+        self,
+        phase: str,
+        trainer: Trainer,
+        network: Autoencoder,
+        task: Task,
+        schedule: Schedule,
+        fixed: FixedDecoder | None,
     ) -> None:
         """Minimise L_base (Eq. 5) or L_inc (Eq. 13): they differ in the penalty, and that is the trainer's."""
         several = len(task.names) > 1  # a class alone has nothing to be told apart from
-        loss = _AutoencoderLoss(network, self.config, several)
-        trainer.run(phase, loss, task.features, task.targets, schedule, several and self.config.pairs == "random")
+        loss = _AutoencoderLoss(network, self.config, several, fixed)
+        inputs = fixed.inputs(task.features) if fixed else task.features
+        trainer.run(phase, loss, inputs, task.targets, schedule, several and self.config.pairs == "random")
 
     def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
         """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import Rule
+from engram.nn.fixed_decoder import FixedDecoder
 from engram.nn.training import Penalty, Trainer
 
 
@@ -50,7 +51,7 @@ class Workbench:
     ) -> None:
         self.lasts = device.type == "cuda"
         self.network = Autoencoder(n_features, layers).to(device)
-        self.network.decoder.requires_grad_(False)
+        self.fixed = FixedDecoder(self.network.decoder.requires_grad_(False))
         thetas = encoder_parameters(self.network.encoder)
         penalty = None
         if rule is not None:
