@@ -13,9 +13,11 @@ from PIL import Image
 from engram.benchmark.bench import Bench, run_bench, write_json
 from engram.benchmark.inputs import load_features
 from engram.benchmark.ledger import write_tables
+from engram.benchmark.ledger.entries import entries_of
+from engram.benchmark.ledger.pictures import costs
 from engram.benchmark.preset import Preset, load_preset
 from engram.benchmark.report.costs import apart
-from engram.benchmark.report.rows import PSI
+from engram.benchmark.report.rows import PSI, group, load
 from engram.methods import METHODS
 
 SMALL = {
@@ -149,9 +151,9 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     assert memory["1-NN"][0] == "CUB-200-2011"
     assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
     assert memory["iCaRL"][4:6] == ["512 kB", "5.12 MB"]
-    costs = table_after(text, "### What a further class costs")
-    assert set(costs) == {METHODS[name].about.title for name in SMALL}
-    assert costs["1-NN"][3].endswith("kB")
+    further = table_after(text, "### What a further class costs")
+    assert set(further) == {METHODS[name].about.title for name in SMALL}
+    assert further["1-NN"][3].endswith("kB")
 
 
 def test_the_pictures_are_pictures(results, tmp_path):
@@ -160,6 +162,22 @@ def test_the_pictures_are_pictures(results, tmp_path):
         with Image.open(tmp_path / name) as image:
             assert image.width > 800
             assert len(image.convert("RGB").getcolors(1 << 24)) > 50
+
+
+def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_most_ran_on(results, tmp_path):
+    elsewhere = {**next(r for r in results["records"] if r["method"] == "slda"), "backbone": "vgg19:conv4_1@32:abc"}
+    more = {**results, "records": [*results["records"], elsewhere]}
+    rows = [row for found in group(load([more])) for row in found.rows]
+    entries = entries_of("cub200", rows)
+    usual = rows[0].record["backbone"].split("@")[0].split(",")[0]
+    titles = [entry.title for entry in entries if entry.method == "slda"]
+    assert titles == [f"SLDA · {usual.split(':')[0]}", "SLDA · vgg19"]
+    assert sum(entry.title == "iCaRL" for entry in entries) == 1
+    picture = costs(entries)
+    assert usual in picture.note
+    assert all("SLDA · vgg19" not in panel.alt for panel in picture.panels)
+    assert not costs(entries_of("cub200", rows[:-1])).note
+    write_tables([more], tmp_path)
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():

@@ -17,13 +17,24 @@ reproduction = pytest.importorskip("reproduction")
 def test_the_ledger_is_what_the_results_files_say():
     page = reproduction.PAGE.read_text()
     assert reproduction.filled(page) == page, "run: python benchmarks/reproduction.py"
-    assert {path.stem for path in (ROOT / "results").glob("*.json")} <= set(page.replace("-->", " ").split())
+    files = {path.relative_to(ROOT / "results").with_suffix("") for path in (ROOT / "results").rglob("*.json")}
+    assert {str(file) for file in files} <= set(page.replace("-->", " ").split())
 
 
 def test_the_tables_are_what_the_results_files_say(tmp_path):
-    results = [ROOT / "results" / f"{name}.json" for name in reproduction.TABLES]
     committed = (ROOT / "docs" / "tables" / "tables.md").read_text()
-    assert write_tables(results, tmp_path) == committed, "run: python benchmarks/reproduction.py"
+    made = write_tables(reproduction.latest(), tmp_path, reproduction.NOTE)
+    assert made == committed, "run: python benchmarks/reproduction.py"
+
+
+def test_the_tables_have_every_configuration_once_as_it_was_run_last():
+    found = {}
+    for name in reproduction.TABLES:
+        found |= {reproduction.configuration(record): record for record in reproduction.read(name)["records"]}
+    shown = [record for run in reproduction.latest() for record in run["records"]]
+    assert len(shown) == len(found)
+    assert all(record == found[reproduction.configuration(record)] for record in shown)
+    assert any(record["method"] == "fearnet" and record["config"]["sleep_trains"] == "head" for record in shown)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from engram.benchmark.report.rows import DATASETS, Json, group, load
 PSI_TABLES = {"cifar100": "Table 3", "cub200": "Table 5"}
 
 
-def write_tables(results: Sequence[Path | str | Json], out: Path | str) -> str:
-    """Write `tables.md` and its pictures to the folder `out`; return the text."""
+def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: str = "") -> str:
+    """Write `tables.md` and its pictures to the folder `out`; return the text. `note` stands below the costs."""
     rows = [row for found in group(load(results)) for row in found.rows]
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str) -> str:
             f"![Ψ of every method](psi-{dataset}.png)",
         ]
         save_png(psi(dataset, entries), folder / f"psi-{dataset}.png", title)
-        parts += [f"### What a further class costs, {name}", cost_table(entries)]
+        parts += [f"### What a further class costs, {name}", cost_table(entries), *([note] if note else [])]
         parts.append(f"![Bytes kept and seconds per increment](costs-{dataset}.png)")
         save_png(costs(entries), folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
     parts += ["## Table 4: memory beside the network that answers", memory_table(rows)]

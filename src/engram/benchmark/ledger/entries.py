@@ -1,5 +1,6 @@
 """The lines of the tables: what was run, what was only published, and what each costs."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -32,7 +33,13 @@ class Entry:
 def entries_of(dataset: str, rows: Sequence[Row]) -> list[Entry]:
     """What was run, in the order of the tables, and what was only published."""
     order = [*paper.OWN, *(name for name in METHODS if name != "prototypes")]
-    found = [Entry(row.record["method"], _title(row), _features(row), row) for row in rows]
+    several = {key for key, n in Counter((row.record["dataset"], row.label) for row in rows).items() if n > 1}
+    found = []
+    for row in rows:
+        title, features = _title(row), _features(row)
+        if (row.record["dataset"], row.label) in several:  # the same method on several features
+            title += f" · {features.split(':')[0]}"
+        found.append(Entry(row.record["method"], title, features, row))
     ran = {entry.method for entry in found}
     missing = [name for name in paper.NAMES if name not in ran and (not dataset or dataset in paper.PSI)]
     found += [Entry(name, paper.NAMES[name], NOTHING, None) for name in missing]

@@ -1,6 +1,7 @@
 """The pictures beside the tables: Ψ of every method, and what a further class costs it."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -46,8 +47,16 @@ def psi(dataset: str, entries: Sequence[Entry]) -> Picture:
 
 
 def costs(entries: Sequence[Entry]) -> Picture:
-    """Bytes kept and seconds per increment against the number of classes, every line named at its end."""
+    """Bytes kept and seconds per increment against the number of classes, every line named at its end.
+
+    Of a method that ran on several features, those that most methods ran on: only these compare.
+    """
     ran = [entry for entry in entries if entry.row]
+    common = Counter(entry.features for entry in ran).most_common(1)[0][0]
+    there = {entry.method for entry in ran if entry.features == common}
+    left_out = [entry for entry in ran if entry.features != common and entry.method in there]
+    note = f"Methods that ran on several features are shown on {common}." if left_out else ""
+    ran = [entry for entry in ran if entry not in left_out]
 
     def draw(axis: Any, values_of: Callable[[Any], list[float]], show: Callable[[float], str]) -> None:
         ends, lowest, highest, last = [], math.inf, 0.0, 1
@@ -84,7 +93,7 @@ def costs(entries: Sequence[Entry]) -> Picture:
             partial(draw, values_of=_smooth_seconds, show=_seconds),
         ),
     ]
-    return Picture("costs", panels, size=(6.0, max(3.2, 0.25 * len(ran) + 0.8)), columns=2)
+    return Picture("costs", panels, size=(6.0, max(3.2, 0.25 * len(ran) + 0.8)), columns=2, note=note)
 
 
 def _smooth_seconds(row: Row) -> list[float]:
