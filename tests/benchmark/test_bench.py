@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.benchmark.preset import load_preset, preset_names
+from engram.benchmark.preset import load_preset, preset_for, preset_names
 
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
 
@@ -165,6 +165,17 @@ def test_another_run_in_the_same_folder_is_refused(finished):
     assert "holds another run's work; choose another --out" in process.stderr
 
 
+def test_a_method_without_a_preset_for_the_data_set_has_the_birds(tmp_path):
+    assert preset_for("cifar100", "slda") == "cifar100-slda"
+    assert preset_for("digits", "mas") == "digits-mas"
+    assert preset_for("folder", "mas") == "cub200-mas"
+    process = bench("digits", "--method", "slda", "--orders", "1", "--json", "--out", "run", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    (record,) = json.loads(process.stdout)["records"]
+    assert (record["dataset"], record["method"], record["preset"]) == ("digits", "slda", "cub200-slda")
+    assert record["psi_all"]["mean"] > 0.95
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -172,6 +183,7 @@ def test_another_run_in_the_same_folder_is_refused(finished):
         (("digits", "--set", "epochs=3"), "--set 'epochs=3' is not NAME=VALUE"),
         (("cifar100", "--data", "nowhere"), "nowhere"),
         (("imagenet", "--preset", "cifar100-mas"), "no data set is called 'imagenet'"),
+        (("imagenet", "--method", "mas"), "no data set is called 'imagenet'"),
         (("digits", "--method", "mas", "--base", "11"), "cannot split 10 classes into a base of 11"),
     ],
 )

@@ -28,6 +28,12 @@ def preset_names() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir() if entry.name.endswith(".toml"))
 
 
+def preset_for(dataset: str, method: str) -> str:
+    """The preset of a method on a data set; CUB-200's where the data set has none of its own."""
+    own, other = f"{dataset}-{method}", f"cub200-{method}"
+    return other if own not in preset_names() and other in preset_names() else own
+
+
 def load_preset(name: str, changes: Sequence[str] = ()) -> Preset:
     """Read a preset; `changes` are texts like ``"base_epochs=10"``."""
     if name not in preset_names():

@@ -209,11 +209,10 @@ def bench(
 
     from engram.benchmark.bench import Bench, run_bench
     from engram.benchmark.inputs import import_features, load_features
-    from engram.benchmark.preset import load_preset
+    from engram.benchmark.preset import load_preset, preset_for
     from engram.benchmark.report import write_report
 
-    family = "cub200" if dataset == "folder" else dataset
-    names = list(preset or ()) + [f"{family}-{row}" for row in method or (() if preset else PAPER_ROWS)]
+    names = list(preset or ()) + [preset_for(dataset, row) for row in method or (() if preset else PAPER_ROWS)]
     presets = [load_preset(name, settings or ()) for name in names]
     if tf32:
         torch.set_float32_matmul_precision("high")
