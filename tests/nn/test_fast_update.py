@@ -157,10 +157,11 @@ def test_captured_training_is_plain_training(rule, monkeypatch):
         # A bias begins at zero and stays small: rounding is a larger share of it than of a weight.
         tolerance = 1e-3 if name.startswith("consolidation") or name.endswith("bias") else 1e-4
         assert difference <= tolerance, f"{name}: {difference:.1e}"
-        # 200 steps make of a last digit a visible difference in a few numbers: plain training on features changed by a
-        # millionth leaves up to 6e-4 of a tensor outside.
+        # 200 steps make of a last digit a visible difference in a few of a million weights, and in some importances
+        # more: plain training on features changed by a millionth leaves 1.5e-4 of them outside.
         outside = ~torch.isclose(captured.tensors[name], tensor, rtol=tolerance, atol=1e-4)
-        assert outside.double().mean() <= 1e-3, f"{name}: {int(outside.sum())} of {outside.numel()}"
+        share = 1e-3 if name.startswith("consolidation") else 1e-4
+        assert outside.double().mean() <= share, f"{name}: {int(outside.sum())} of {outside.numel()}"
 
 
 @pytest.mark.gpu
