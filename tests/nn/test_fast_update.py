@@ -160,7 +160,7 @@ def test_captured_training_is_plain_training(rule, monkeypatch):
         # 200 steps make of a last digit a visible difference in a few of a million weights, and in some importances
         # more: plain training on features changed by a millionth leaves 1.5e-4 of them outside.
         outside = ~torch.isclose(captured.tensors[name], tensor, rtol=tolerance, atol=1e-4)
-        share = 1e-3 if name.startswith("consolidation") else 1e-4
+        share = 3e-4 if name.startswith("consolidation") else 1e-4
         assert outside.double().mean() <= share, f"{name}: {int(outside.sum())} of {outside.numel()}"
 
 

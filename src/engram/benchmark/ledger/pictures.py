@@ -81,7 +81,7 @@ def costs(entries: Sequence[Entry]) -> Picture:
         axis.set_xticks([tick for tick in axis.get_xticks() if first <= tick <= last])
         axis.set_xlim(first, last + 0.6 * (last - first))  # room for the names
         near, far = last + 0.01 * (last - first), last + 0.06 * (last - first)
-        for place, (value, text, colour) in zip(apart(ends, limits, 0.042), ends, strict=True):
+        for place, (value, text, colour) in zip(apart(ends, limits, min(0.042, 0.95 / len(ends))), ends, strict=True):
             axis.plot([near, far], [value, place], color=colour, lw=0.6)  # from the line's end to its name
             axis.text(far + 0.01 * (last - first), place, text, color=colour, va="center", fontsize=8)
 
