@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from engram import data
-from engram.workshop import Model, Plan, Unreadable, Workshop, answers, evaluate, learn
+from engram.store import Model, Plan, Unreadable, Workshop, answers, evaluate, learn
 
 UNSEEN = 10
 

@@ -1,6 +1,6 @@
 """The baseline: the same training as a straightforward PyTorch loop, one operation after another.
 
-`EagerTrainer` takes the place of `engram.nn.training.Trainer`. It is what one would write from the paper with care
+`EagerTrainer` takes the place of `engram.engine.training.Trainer`. It is what one would write from the paper with care
 but without tricks: torch's own AMSGrad (its fused kernel on a GPU, foreach on a CPU), the penalty as a term of the
 loss, gradients by autograd, the trace with one operation per tensor. Data lies on the device, batches are indexed
 there, and the host waits for the device once an epoch.
@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import torch
 
+from engram.engine.training import Trainer
+from engram.learner import Progress
 from engram.nn.consolidation import SI
-from engram.nn.training import Progress, Trainer
 
 
 class EagerTrainer(Trainer):

@@ -25,9 +25,9 @@ import torch
 from PIL import Image
 
 from engram.backbones import create
-from engram.data import cifar100, cub200
+from engram.datasets import cifar100, cub200
 from engram.device import resolve_device
-from engram.features import extract
+from engram.images import extract
 
 BAR = 0.9
 

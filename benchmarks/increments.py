@@ -13,10 +13,10 @@ from statistics import fmean
 import torch
 from table import parser, row, show
 
-from engram.benchmark.inputs import import_features
-from engram.benchmark.paper import OWN
-from engram.benchmark.preset import load_preset
-from engram.benchmark.protocol import class_order
+from engram.bench.inputs import import_features
+from engram.bench.paper import OWN
+from engram.bench.preset import load_preset
+from engram.bench.protocol import class_order
 from engram.methods import METHODS
 
 FEW = 10  # FearNet sleeps once in so many

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from engram import backbones, data
 from engram.device import resolve_device
-from engram.features import extract
+from engram.images import extract
 
 TOLERANCE = 0.02
 MEASURED = {

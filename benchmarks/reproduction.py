@@ -11,8 +11,8 @@ import json
 import re
 from pathlib import Path
 
-from engram.benchmark import paper
-from engram.benchmark.ledger import write_tables
+from engram.bench import paper
+from engram.bench.ledger import write_tables
 from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -14,14 +14,14 @@ import torch
 from eager import EagerTrainer
 from table import parser, row, show
 
-from engram.benchmark.inputs import load_features
-from engram.benchmark.metrics import psi
-from engram.benchmark.offline import RECIPES, offline_ideal
-from engram.benchmark.preset import load_preset
-from engram.benchmark.protocol import class_order, run, split_tasks
+from engram.bench.inputs import load_features
+from engram.bench.metrics import psi
+from engram.bench.offline import RECIPES, offline_ideal
+from engram.bench.preset import load_preset
+from engram.bench.protocol import class_order, run, split_tasks
+from engram.engine import workbench
+from engram.engine.training import Trainer
 from engram.methods.prototypes import PrototypeLearner
-from engram.nn import workbench
-from engram.nn.training import Trainer
 
 
 def one_row(trainer, config, inputs, tasks, device):

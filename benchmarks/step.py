@@ -16,12 +16,12 @@ from eager import EagerTrainer
 from table import parser, row, show
 
 from engram.device import resolve_device
+from engram.engine import training
+from engram.engine.training import Schedule, Trainer
+from engram.engine.workbench import Workbench, encoder_parameters, trainer_of
 from engram.methods import prototypes
 from engram.methods.prototypes import PrototypeConfig
-from engram.nn import training
 from engram.nn.autoencoder import Autoencoder
-from engram.nn.training import Schedule, Trainer
-from engram.nn.workbench import Workbench, encoder_parameters, trainer_of
 
 FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
 

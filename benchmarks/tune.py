@@ -19,9 +19,9 @@ from statistics import fmean
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from engram.benchmark.inputs import import_features, load_features
-from engram.benchmark.preset import load_preset
-from engram.benchmark.protocol import Samples, class_order, run, split_tasks
+from engram.bench.inputs import import_features, load_features
+from engram.bench.preset import load_preset
+from engram.bench.protocol import Samples, class_order, run, split_tasks
 
 
 def split_base(train: Samples, seed: int) -> tuple[Samples, Samples]:

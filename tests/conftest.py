@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent / "workshop"))  # toys, for everybody
+sys.path.append(str(Path(__file__).parent / "store"))  # toys, for everybody
 
 
 @dataclass

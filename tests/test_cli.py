@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 import engram
-from engram.benchmark.inputs import import_features, load_features
+from engram.bench.inputs import import_features, load_features
 
 
 def engram_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:

@@ -63,7 +63,7 @@ def test_learning_and_learning_more(engram, tmp_path):
 
 
 def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
-    from engram.workshop import learning
+    from engram.store import learning
 
     paint(birds / "pictures", "cyan", "yellow")
     real = learning.extract
@@ -82,7 +82,7 @@ def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
 
 
 def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
-    from engram.workshop import learning
+    from engram.store import learning
 
     naps: list[float] = []
 
@@ -239,7 +239,7 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("learn m.engram empty", 2, "expected one folder of pictures per class"),
         ("learn no/m.engram pictures", 2, "is not a folder; make it first"),
         ("learn new.engram pictures --backbone vgg99", 2, "no backbone is called 'vgg99'"),
-        ("learn new.engram pictures --set epochs=3", 2, "--set 'epochs=3' is not NAME=VALUE"),
+        ("learn new.engram pictures --set epochs=3", 2, "prototypes has no setting 'epochs'; it has layers"),
         ("learn new.engram pictures --holdout 1", 2, "holdout must be"),
         ("predict m.engram", 1, "no pictures found"),
         ("predict m.engram empty", 1, "no pictures found"),
@@ -303,7 +303,7 @@ def test_a_bar_on_the_terminal_leaves_the_result_alone(birds):
     import pty
 
     ours, terminal = pty.openpty()
-    toys = Path(__file__).parent / "workshop"
+    toys = Path(__file__).parent / "store"
     script = f"import sys; sys.path.append({str(toys)!r}); import toys; from engram.cli import main; main()"
     run = [sys.executable, "-c", script, "predict", "m.engram", "pictures", "--csv"]
     done = subprocess.run(run, cwd=birds, stdout=subprocess.PIPE, stderr=terminal, text=True)

@@ -9,10 +9,11 @@ import torch
 from PIL import Image
 
 from engram import IncrementalClassifier, ModelFileError, backbones
-from engram.backbones import Backbone, Preprocess
-from engram.features import extract
+from engram.backbones import Backbone, Preprocess, recorded
+from engram.images import extract
 
-SMALL = {"layers": (32, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 5, "random_state": 0, "device": "cpu"}  # fmt: skip # noqa: E501
+CONFIG = {"layers": (32, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 5}
+SMALL = {"config": CONFIG, "random_state": 0, "device": "cpu"}
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
 
@@ -96,9 +97,9 @@ def test_a_named_backbone_with_other_weights_is_refused(tmp_path, monkeypatch):
         def __call__(self, name: str) -> Backbone:
             return averages(self.weight)
 
-    monkeypatch.setattr(backbones, "create", Fake(1.0))
+    monkeypatch.setattr(recorded, "create", Fake(1.0))
     IncrementalClassifier(backbone="averages", **SMALL).fit(*pictures("red", "green")).save(tmp_path / "m")
-    monkeypatch.setattr(backbones, "create", Fake(2.0))
+    monkeypatch.setattr(recorded, "create", Fake(2.0))
     clf = IncrementalClassifier.load(tmp_path / "m", device="cpu")
     with pytest.raises(ValueError, match="the model was taught with backbone"):
         clf.predict(pictures("red")[0])

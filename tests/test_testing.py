@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engram import testing
-from engram.methods.base import State
+from engram.learner import State
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
 
 SMALL = PrototypeConfig(layers=(16, 8), base_epochs=4, increment_epochs=2, base_rate=1e-2, feature_rms=1.0)

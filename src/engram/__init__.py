@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from engram.classifier import IncrementalClassifier
-    from engram.modelfile import ModelFileError
-    from engram.nn.training import Progress
+    from engram.estimator import IncrementalClassifier
+    from engram.io.model_file import ModelFileError
+    from engram.learner import Progress
 
 __all__ = ["IncrementalClassifier", "ModelFileError", "Progress", "__version__"]
 
 _HOMES = {
-    "IncrementalClassifier": "engram.classifier",
-    "ModelFileError": "engram.modelfile",
-    "Progress": "engram.nn.training",
+    "IncrementalClassifier": "engram.estimator",
+    "ModelFileError": "engram.io.model_file",
+    "Progress": "engram.learner",
 }
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engram import modelfile
-from engram.methods.base import Learner, State
+from engram.io import model_file
+from engram.learner import Learner, State
 
 Factory = Callable[[], Learner]
 
@@ -217,8 +217,8 @@ def through_a_file(learner: Learner) -> Learner:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.engram"
         state = learner.state()
-        modelfile.write(path, state.tensors, {"learner": state.meta})
-        tensors, header = modelfile.read(path)
+        model_file.write(path, state.tensors, {"learner": state.meta})
+        tensors, header = model_file.read(path)
     return type(learner).from_state(State(tensors, header["learner"]), str(learner.device))
 
 

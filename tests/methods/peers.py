@@ -1,7 +1,7 @@
 """Small and quick peers: the checks train them many times."""
 
+from engram.learner import Learner
 from engram.methods import METHODS
-from engram.methods.base import Learner
 
 SOFTMAX: dict[str, object] = {
     "width": 32,

@@ -7,12 +7,12 @@ import pytest
 import torch
 from peers import make
 
-from engram.benchmark.bench import memory_at
+from engram.bench.bench import memory_at
 from engram.methods import gan_replay, gem, hat
 from engram.methods.ewc import fisher
 from engram.methods.fearnet import amygdala, draw, encode, unit
 from engram.methods.icarl import herded
-from engram.methods.tensors import Lesson, TensorLearner
+from engram.methods.tensors import Task, TensorLearner
 from engram.nn import growing
 from engram.nn.som import adapted, grid_distances
 from engram.testing import assert_same_state, blobs
@@ -200,7 +200,7 @@ def test_gems_step_makes_no_memory_worse():
     assert ((memories @ projected) / lengths)[v > 1e-6].abs().max() < 1e-3
     assert (v >= 0).all()
     # And the loss that is minimised has this gradient.
-    loss = learner._loss(network, Lesson(x, y, 4, 4, None))
+    loss = learner._loss(network, Task(x, y, 4, 4, None))
     followed = torch.autograd.grad(loss(x, y, None), parameters)
     torch.testing.assert_close(torch.cat([g.flatten() for g in followed]), projected, rtol=1e-3, atol=1e-6)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from engram.engine import training
 from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
-from engram.nn import training
 from engram.nn.outliers import inliers
 from engram.testing import CHECKS, blobs
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from engram.engine.training import Penalty, Schedule, Trainer
 from engram.nn.consolidation import MAS, SI
-from engram.nn.training import Penalty, Schedule, Trainer
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 X = [[1.0, -2.0], [3.0, 0.5], [-1.0, 1.0]]

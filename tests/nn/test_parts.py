@@ -4,10 +4,10 @@ import pytest
 import torch
 from sklearn.neighbors import LocalOutlierFactor
 
+from engram.engine.training import Schedule, Trainer
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.outliers import inliers
 from engram.nn.prototypes import PrototypeMemory
-from engram.nn.training import Schedule, Trainer
 
 
 def test_inliers_are_scikit_learns():

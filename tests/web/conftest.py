@@ -14,9 +14,9 @@ import pytest
 from drawings import drawings
 from fastapi.testclient import TestClient
 
+from engram.store import Picture, Plan, Workshop, learn
 from engram.web.app import create_app
 from engram.web.limits import Limits
-from engram.workshop import Picture, Plan, Workshop, learn
 
 QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
 PLAN = Plan(more=True, holdout=0.2, settings=QUICK)

@@ -9,9 +9,9 @@ import pytest
 from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
+from engram.store import Plan, Workshop, answers
+from engram.store.lock import model_lock
 from engram.web.looks import classical_mds, look_at
-from engram.workshop import Plan, Workshop, answers
-from engram.workshop.lock import model_lock
 
 
 def ask(client, *pictures: bytes):

@@ -16,11 +16,11 @@ from PIL import Image
 from starlette.requests import Request
 
 from engram import IncrementalClassifier, cli
+from engram.store import Picture
 from engram.testing import blobs
 from engram.web.limits import Limits, RefusedError
 from engram.web.safety import Guard, host_check, is_loopback
 from engram.web.uploads import receive
-from engram.workshop import Picture
 
 TOKEN = "a-token-of-some-length"
 
@@ -341,7 +341,7 @@ def test_beyond_this_machine_a_token_is_printed_once(serve, model):
 )
 def test_what_cannot_be_served_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(tmp_path)
-    IncrementalClassifier(layers=(8,), base_epochs=1, device="cpu").fit(*blobs(["a", "b"])).save("vectors.engram")
+    IncrementalClassifier("ncm", device="cpu").fit(*blobs(["a", "b"])).save("vectors.engram")
     monkeypatch.setattr("sys.argv", ["engram", "serve", *arguments])
     with pytest.raises(SystemExit) as end:
         cli.main()

@@ -19,9 +19,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from engram.store import Workshop
 from engram.web.app import create_app
 from engram.web.limits import Limits
-from engram.workshop import Workshop
 
 CHECKS = [
     not_a_server_error,

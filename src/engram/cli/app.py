@@ -110,8 +110,8 @@ def _explained(error: Exception) -> int | None:
         if not message:  # a command without arguments has shown its help
             return BAD_INPUT
         return _say(error, f"{message}; see {context.command_path} --help" if context else message, BAD_INPUT)
-    from engram.modelfile import DamagedModelError, ModelFileError
-    from engram.workshop import NothingToDoError
+    from engram.io.model_file import DamagedModelError, ModelFileError
+    from engram.store import NothingToDoError
 
     if isinstance(error, NothingToDoError):
         return _say(error, str(error), NOTHING)

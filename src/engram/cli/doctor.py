@@ -26,7 +26,7 @@ def doctor(
 
     A flipped bit is found, and the tensor it lies in is named; the exit code is 3.
     """
-    from engram.workshop import checkup
+    from engram.store import checkup
 
     found = checkup.machine() if model is None else checkup.model(model)
     if as_json:

@@ -27,11 +27,10 @@ def export(
     Backbone, encoder and class means are in it, and the names of the classes. Before it is done the file is run on
     random pictures and has to give the same similarities as the model does, within 0.0001.
     """
-    from engram.export import export as export_model
-    from engram.workshop import Workshop
+    from engram.store import Workshop
 
     with console.status(f"writing and checking {escape(str(out))}"):
-        result = export_model(Workshop(model, device="cpu").read().clf, out)
+        result = Workshop(model, device="cpu").read().clf.export(out)
     if as_json:
         print_json({"path": str(out), "bytes": out.stat().st_size, **result})
     note(

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +13,7 @@ from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, p
 from engram.cli.options import MAIN, AsJson, Device, ModelPath, Wait, megabytes, say_who
 
 if TYPE_CHECKING:
-    from engram.workshop import Learned, Report, Step, Workshop
+    from engram.store import Learned, Report, Step, Workshop
 
 _EXAMPLES = """Examples:
 
@@ -47,6 +46,7 @@ def learn(
     backbone: Annotated[str, typer.Option(help="For a new model: the network that sees the pictures.")] = (
         "efficientnet_lite0"
     ),
+    method: Annotated[str, typer.Option(help="For a new model: how it learns; see engram methods.")] = "prototypes",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting.")
     ] = None,
@@ -60,13 +60,12 @@ def learn(
     A new model is trained on all of them at once, an existing one learns class after class and saves each before it
     begins the next: stopped by whatever means, the same command goes on where it was.
     """
-    from engram import workshop as shop
-    from engram.benchmark.preset import parse_settings
-    from engram.data import DataError, class_folders
-    from engram.methods.prototypes import PrototypeConfig
+    from engram import store as shop
+    from engram.datasets import DataError, class_folders
+    from engram.settings import parse_settings
 
-    changed = parse_settings(settings or (), [setting.name for setting in fields(PrototypeConfig)])
-    plan = shop.Plan(more, holdout, keep, backbone, changed, seed)
+    changed = parse_settings(settings or ())
+    plan = shop.Plan(more, holdout, keep, backbone, method, changed, seed)
     place = shop.Workshop(model, device=device, wait=wait, waiting=say_who)
     saved: list[Learned] = []
     try:

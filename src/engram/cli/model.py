@@ -12,7 +12,7 @@ from engram.cli.app import app, note, print_json
 from engram.cli.options import CARE, AsJson, ModelPath, Wait, Yes, megabytes, say_who
 
 if TYPE_CHECKING:
-    from engram.workshop import Event
+    from engram.store import Event
 
 NOT_STORED = (
     "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, one mean "
@@ -25,7 +25,7 @@ NOT_STORED = (
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
 def info(model: ModelPath, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    from engram.workshop import Workshop
+    from engram.store import Workshop
 
     about = Workshop(model, device="cpu").info()
     if as_json:
@@ -72,7 +72,7 @@ def _lines(about: dict[str, Any]) -> list[str]:
 @app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)
 def history(model: ModelPath, as_json: AsJson = False) -> None:
     """List every change of a model, oldest first."""
-    from engram.workshop import NothingToDoError, Workshop
+    from engram.store import NothingToDoError, Workshop
 
     events = Workshop(model, device="cpu").history()
     if as_json:
@@ -123,7 +123,7 @@ def forget(
     What the encoder's weights have picked up from it stays in them. A previous version that is kept still knows the
     class, and engram undo brings it back, unless --for-good.
     """
-    from engram.workshop import Workshop
+    from engram.store import Workshop
 
     place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
     place.read().label(name)  # before anybody is asked about a class that is not there
@@ -144,7 +144,7 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Give a class another name."""
-    from engram.workshop import Workshop
+    from engram.store import Workshop
 
     Workshop(model, device="cpu", wait=wait, waiting=say_who).rename(old, new)
     if as_json:
@@ -158,7 +158,7 @@ def undo(model: ModelPath, yes: Yes = False, wait: Wait = 60.0, as_json: AsJson 
 
     A damaged model gives way to the last version that is whole.
     """
-    from engram.workshop import Workshop
+    from engram.store import Workshop
 
     place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
     _confirm("Take the last change back?", yes)

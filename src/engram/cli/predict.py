@@ -16,7 +16,7 @@ from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, 
 from engram.cli.options import MAIN, AsJson, Device, ModelPath
 
 if TYPE_CHECKING:
-    from engram.workshop import Answer
+    from engram.store import Answer
 
 _EXAMPLES = """Examples:
 
@@ -53,7 +53,7 @@ def predict(
     Similarity is the cosine between a picture's code and the mean of a class: 1 is as similar as can be. Pictures that
     cannot be read are named on standard error, the others are answered, and the exit code is 2.
     """
-    from engram.workshop import Answer, Workshop, answers, unknown_similarity
+    from engram.store import Answer, Workshop, answers, unknown_similarity
 
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
@@ -97,7 +97,7 @@ class _StandardInput(io.BytesIO):
 
 def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
     """Everything to be answered: paths, and for `-` what comes in."""
-    from engram.data import pictures_below
+    from engram.datasets import pictures_below
 
     names = list(pictures)
     if listed is not None:
@@ -146,10 +146,10 @@ def evaluate(
     The report is one file with small copies of the pictures that were taken for something else. Judge with pictures the
     model has not learned from.
     """
-    from engram.data import image_folder
-    from engram.workshop import Workshop
-    from engram.workshop import evaluate as evaluate_pictures
-    from engram.workshop.page import write_page
+    from engram.datasets import image_folder
+    from engram.store import Workshop
+    from engram.store import evaluate as evaluate_pictures
+    from engram.store.page import write_page
 
     data = image_folder(folder)
     split = data.test or data.train

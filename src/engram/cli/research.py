@@ -18,7 +18,7 @@ from engram.cli.app import progress as _progress
 from engram.cli.options import RESEARCH, AsJson
 
 if TYPE_CHECKING:
-    from engram.nn.training import Progress
+    from engram.learner import Progress
 
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
 
@@ -33,8 +33,8 @@ def demo(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
     """Learn handwritten digits, five at first, then five more one by one, and show how much was remembered."""
-    from engram.benchmark.demo import ROWS, demonstrate
-    from engram.benchmark.plots import plot_demonstration
+    from engram.bench.demo import ROWS, demonstrate
+    from engram.bench.plots import plot_demonstration
 
     columns = (TextColumn("{task.description:<10}"), BarColumn(), TimeElapsedColumn())
     with RichProgress(*columns, console=console, disable=not console.is_terminal) as bars:
@@ -86,9 +86,9 @@ def features(
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
     from engram import backbones
-    from engram.benchmark.inputs import export_features, load_features
-    from engram.data import load
-    from engram.features import FeatureCache
+    from engram.bench.inputs import export_features, load_features
+    from engram.datasets import load
+    from engram.images import FeatureCache
 
     store = FeatureCache(cache, dtype="float16" if half else "float32")
     pictures = load(dataset, data, download=download)
@@ -131,7 +131,7 @@ def cache_list(
     as_json: AsJson = False,
 ) -> None:
     """List what is kept, per backbone."""
-    from engram.features import FeatureCache
+    from engram.images import FeatureCache
 
     store = FeatureCache(cache)
     context.obj = store
@@ -207,10 +207,10 @@ def bench(
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
     import torch
 
-    from engram.benchmark.bench import Bench, run_bench
-    from engram.benchmark.inputs import import_features, load_features
-    from engram.benchmark.preset import load_preset, preset_for
-    from engram.benchmark.report import write_report
+    from engram.bench.bench import Bench, run_bench
+    from engram.bench.inputs import import_features, load_features
+    from engram.bench.preset import load_preset, preset_for
+    from engram.bench.report import write_report
 
     names = list(preset or ()) + [preset_for(dataset, row) for row in method or (() if preset else PAPER_ROWS)]
     presets = [load_preset(name, settings or ()) for name in names]
@@ -291,7 +291,7 @@ def tables(
     as_json: AsJson = False,
 ) -> None:
     """Make the paper's Tables 3, 5 and 4 with all methods run and all published, and the pictures beside them."""
-    from engram.benchmark.ledger import write_tables
+    from engram.bench.ledger import write_tables
 
     text = write_tables([path / "results.json" if path.is_dir() else path for path in runs], out)
     if as_json:
@@ -308,7 +308,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Rebuild the report of a run, or compare several."""
-    from engram.benchmark.report import write_report
+    from engram.bench.report import write_report
 
     files = [path / "results.json" if path.is_dir() else path for path in runs]
     target = out or files[0].parent

@@ -5,7 +5,6 @@ import secrets
 import socket
 import sys
 import webbrowser
-from dataclasses import fields
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -34,6 +33,7 @@ def serve(
     backbone: Annotated[str, typer.Option(help="For a new model: the network that sees the pictures.")] = (
         "efficientnet_lite0"
     ),
+    method: Annotated[str, typer.Option(help="For a new model: how it learns; see engram methods.")] = "prototypes",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting.")
     ] = None,
@@ -48,14 +48,13 @@ def serve(
     import uvicorn
 
     from engram import backbones
-    from engram.benchmark.preset import parse_settings
-    from engram.methods.prototypes import PrototypeConfig
+    from engram.settings import parse_settings
+    from engram.store import Plan, Workshop
     from engram.web.app import create_app
     from engram.web.safety import is_loopback
-    from engram.workshop import Plan, Workshop
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
-    changed = parse_settings(settings or (), [setting.name for setting in fields(PrototypeConfig)])
+    changed = parse_settings(settings or ())
     place = Workshop(model, device=device, wait=5.0)
     folder = place.versions.model.parent
     if not folder.is_dir():
@@ -66,7 +65,7 @@ def serve(
     else:
         backbones.create(backbone)  # now, and not when somebody has taken pictures
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    plan = Plan(more=True, holdout=0.2, backbone=backbone, settings=changed)
+    plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=changed)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends without delay only what it knows to be TCP; otherwise each answer waits 40 ms for the client's sign.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:

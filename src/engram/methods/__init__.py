@@ -1,6 +1,6 @@
 """The learners: one file each, all with the same verbs."""
 
-from engram.methods.base import Learner
+from engram.learner import Learner
 from engram.methods.deepncm import DeepNCM
 from engram.methods.ewc import EWC
 from engram.methods.fearnet import FearNet
@@ -28,3 +28,12 @@ _ALL: tuple[type[Learner], ...] = (
     *(FineTune, Joint),
 )
 METHODS: dict[str, type[Learner]] = {learner.method: learner for learner in _ALL}
+
+
+def find_method(method: str | type[Learner]) -> type[Learner]:
+    """The learner of that name; a class is its own."""
+    if isinstance(method, type) and issubclass(method, Learner):
+        return method
+    if not isinstance(method, str) or method not in METHODS:
+        raise ValueError(f"no method is called {method!r}; there are {', '.join(METHODS)}")
+    return METHODS[method]

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot
 
-from engram.methods.base import About
+from engram.engine.training import Loss
+from engram.learner import About, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require
 from engram.nn import growing, statistics
-from engram.nn.training import Loss
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class DeepNCM(SoftmaxLearner):
         """The head is computed, not trained."""
         return {name: network[name] for name in (growing.BODY, growing.BODY_BIAS)}
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
         config = self.config
         means = torch.zeros_like(network[growing.HEAD])
 
@@ -61,11 +60,11 @@ class DeepNCM(SoftmaxLearner):
 
         return loss
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
-        had, codes = self.tensors, growing.hidden(network, lesson.features)
-        known = had.get(growing.HEAD) if lesson.known else None
-        counts = had.get("classes.counts") if lesson.known else None
-        now = statistics.update(counts, known, codes, lesson.targets, lesson.classes)
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
+        had, codes = self.tensors, growing.hidden(network, task.features)
+        known = had.get(growing.HEAD) if task.known else None
+        counts = had.get("classes.counts") if task.known else None
+        now = statistics.update(counts, known, codes, task.targets, task.classes)
         return {growing.HEAD: now.means, growing.HEAD_BIAS: _bias(now.means), "classes.counts": now.counts}
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.methods.base import About
+from engram.engine.training import Penalty
+from engram.learner import About, Task
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, with_rows
+from engram.methods.tensors import with_rows
 from engram.nn import growing
-from engram.nn.training import Penalty
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class EWC(SoftmaxLearner):
         anchor = {n: with_rows(self.tensors[n], len(theta)) for n, theta in parameters.items()}
         return Penalty(importance, anchor, self.config.lambda_ewc / 2)
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
-        kept = {_fisher_of(name): value for name, value in fisher(network, lesson.features).items()}
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
+        kept = {_fisher_of(name): value for name, value in fisher(network, task.features).items()}
         for name in kept.keys() & self.tensors.keys():
             kept[name] += with_rows(self.tensors[name], len(kept[name]))
         return kept

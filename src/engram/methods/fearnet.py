@@ -20,12 +20,12 @@ from torch.nn.functional import (
     relu,
 )
 
-from engram.methods.base import About, has_row_per_class
+from engram.engine.training import Loss, Schedule, Trainer
+from engram.learner import About, Task, has_row_per_class, require
 from engram.methods.nearest_neighbour import with_samples
-from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+from engram.methods.tensors import TensorLearner, with_rows
 from engram.nn import statistics
 from engram.nn.neighbours import nearest_per_class
-from engram.nn.training import Loss, Schedule, Trainer
 
 Network = Mapping[str, Tensor]
 
@@ -105,19 +105,19 @@ class FearNet(TensorLearner):
         """The HC is emptied in every sleep: however many classes there are, it holds those of one day."""
         return 1.0
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
-        if not lesson.known:
-            network = self._created(lesson.features.shape[1])
-            network = _with_classes(network, lesson.classes)
-            x = unit(lesson.features)
-            network = self._train_mpfc(network, x, lesson.targets, "base", lesson)
-            nothing = {"samples.features": lesson.features[:0], "samples.targets": lesson.targets[:0]}
-            return network | _statistics({}, encode(network, x), lesson.targets, lesson.classes) | nothing
-        tensors = _with_classes(self.tensors, lesson.classes)
-        tensors |= with_samples(tensors, lesson.features, lesson.targets)
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
+        if not task.known:
+            network = self._created(task.features.shape[1])
+            network = _with_classes(network, task.classes)
+            x = unit(task.features)
+            network = self._train_mpfc(network, x, task.targets, "base", task)
+            nothing = {"samples.features": task.features[:0], "samples.targets": task.targets[:0]}
+            return network | _statistics({}, encode(network, x), task.targets, task.classes) | nothing
+        tensors = _with_classes(self.tensors, task.classes)
+        tensors |= with_samples(tensors, task.features, task.targets)
         if len(tensors["samples.targets"].unique()) >= self.config.sleep_every:
-            return self._slept(tensors, lesson)
-        return tensors | self._judge(tensors, lesson)
+            return self._slept(tensors, task)
+        return tensors | self._judge(tensors, task)
 
     # --- mPFC: an autoencoder with a softmax on its code ------------------------------------------------------------
 
@@ -143,9 +143,7 @@ class FearNet(TensorLearner):
             "network.head.bias": torch.zeros(0, device=self.device),
         }
 
-    def _train_mpfc(
-        self, network: Network, x: Tensor, targets: Tensor, phase: str, lesson: Lesson
-    ) -> dict[str, Tensor]:
+    def _train_mpfc(self, network: Network, x: Tensor, targets: Tensor, phase: str, task: Task) -> dict[str, Tensor]:
         """Cross-entropy + Σ_j λ_j ‖h_enc,j - h_dec,j‖², j the input and the first hidden layer."""
         config = self.config
         still = (".bla.",) if phase == "base" or config.sleep_trains == "all" else (".bla.", ".decoder.")
@@ -167,7 +165,7 @@ class FearNet(TensorLearner):
                 + config.lambda_hidden * (mirrored - first).square().mean()
             )
 
-        self._fit(phase, trained, loss, x, targets, lesson)
+        self._fit(phase, trained, loss, x, targets, task)
         return {**network, **trained}
 
     def _dreamt(self, tensors: Network, counts: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -176,39 +174,39 @@ class FearNet(TensorLearner):
         covariances = statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage) * self.config.spread
         return draw(tensors["classes.means"], covariances, counts)
 
-    def _slept(self, tensors: dict[str, Tensor], lesson: Lesson) -> dict[str, Tensor]:
+    def _slept(self, tensors: dict[str, Tensor], task: Task) -> dict[str, Tensor]:
         """Take the HC's classes into the mPFC beside what it dreams of the others, then empty the HC."""
         x, targets = unit(tensors["samples.features"]), tensors["samples.targets"]
         if self.config.sleep_trains == "head":
-            learned = _statistics(tensors, encode(tensors, x), targets, lesson.classes)
-            network = tensors | self._train_head(*self._dreamt(learned), lesson)
+            learned = _statistics(tensors, encode(tensors, x), targets, task.classes)
+            network = tensors | self._train_head(*self._dreamt(learned), task)
         else:
             counts = tensors["classes.counts"]
             codes, dreamt = self._dreamt(tensors)
             x, targets = torch.cat([x, decode(tensors, codes)]), torch.cat([targets, dreamt])
-            network = self._train_mpfc(tensors, x, targets, "sleep", lesson)
-            learned = _statistics({}, encode(network, x), targets, lesson.classes)
+            network = self._train_mpfc(tensors, x, targets, "sleep", task)
+            learned = _statistics({}, encode(network, x), targets, task.classes)
             # A dream stands for no new sample, and is wider than what it is a dream of.
-            learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=lesson.classes)
+            learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=task.classes)
             learned["classes.covariances"][counts > 0] /= self.config.spread
         return network | learned | {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
 
-    def _train_head(self, codes: Tensor, targets: Tensor, lesson: Lesson) -> dict[str, Tensor]:
+    def _train_head(self, codes: Tensor, targets: Tensor, task: Task) -> dict[str, Tensor]:
         """A new softmax, on dreams of all classes alike: dreamt codes beside real ones are told apart by that."""
         trained = {
-            "network.head.weight": torch.zeros(lesson.classes, codes.shape[1], device=self.device),
-            "network.head.bias": torch.zeros(lesson.classes, device=self.device),
+            "network.head.weight": torch.zeros(task.classes, codes.shape[1], device=self.device),
+            "network.head.bias": torch.zeros(task.classes, device=self.device),
         }
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             return cross_entropy(_layer(trained, "head", dropout(x, self.config.dropout)), y)
 
-        self._fit("sleep", trained, loss, codes, targets, lesson)
+        self._fit("sleep", trained, loss, codes, targets, task)
         return trained
 
     # --- BLA: is this code one of the HC's? --------------------------------------------------------------------------
 
-    def _judge(self, tensors: Network, lesson: Lesson) -> dict[str, Tensor]:
+    def _judge(self, tensors: Network, task: Task) -> dict[str, Tensor]:
         """Train a new BLA to tell the codes of the HC's samples from codes the mPFC dreams."""
         config = self.config
         recent = encode(tensors, unit(tensors["samples.features"]))
@@ -218,20 +216,20 @@ class FearNet(TensorLearner):
         classes = len(tensors["samples.targets"].unique()), int((tensors["classes.counts"] > 0).sum())
         prior = (classes[0] / classes[1]) ** config.bla_prior
         weight = torch.tensor(prior * len(dreamt) / len(recent), device=self.device)
-        created = self._created(lesson.features.shape[1])
+        created = self._created(task.features.shape[1])
         trained = {name: tensor for name, tensor in created.items() if ".bla." in name}
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             return binary_cross_entropy_with_logits(amygdala(trained, x, config.dropout), y.float(), pos_weight=weight)
 
-        self._fit("bla", trained, loss, codes, is_recent, lesson)
+        self._fit("bla", trained, loss, codes, is_recent, task)
         return trained
 
-    def _fit(self, phase: str, trained: dict[str, Tensor], loss: Loss, x: Tensor, y: Tensor, lesson: Lesson) -> None:
+    def _fit(self, phase: str, trained: dict[str, Tensor], loss: Loss, x: Tensor, y: Tensor, task: Task) -> None:
         config = self.config
         epochs, rate = getattr(config, f"{phase}_epochs"), getattr(config, f"{phase}_rate")
         schedule = Schedule(epochs, rate, config.decay, max(1, math.ceil(epochs / 4)))
-        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=task.progress)
         trainer.run(phase, loss, x, y, schedule, False)
         trained |= {name: theta.detach() for name, theta in trained.items()}
 

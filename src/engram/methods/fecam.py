@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner, require
+from engram.learner import About, Task, require
+from engram.methods.tensors import TensorLearner
 from engram.nn import statistics
 
 
@@ -43,27 +43,27 @@ class FeCAM(TensorLearner):
     config_type = FeCAMConfig
     config: FeCAMConfig
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had = self.tensors
         now = statistics.update(
             had.get("classes.counts"),
             had.get("classes.means"),
-            self._gaussian(lesson.features),
-            lesson.targets,
-            lesson.classes,
+            self._gaussian(task.features),
+            task.targets,
+            task.classes,
         )
-        d = lesson.features.shape[1]
-        precisions = torch.empty(lesson.classes, d, d, device=self.device)
-        deviations = torch.empty(lesson.classes, d, device=self.device)
+        d = task.features.shape[1]
+        precisions = torch.empty(task.classes, d, d, device=self.device)
+        deviations = torch.empty(task.classes, d, device=self.device)
         if had:
-            precisions[: lesson.known], deviations[: lesson.known] = (
+            precisions[: task.known], deviations[: task.known] = (
                 had["classes.precisions"],
                 had["classes.deviations"],
             )
-        for row in lesson.targets.unique().tolist():
-            own = torch.cat([now.centred[lesson.targets == row], now.between[row : row + 1]]).double()
+        for row in task.targets.unique().tolist():
+            own = torch.cat([now.centred[task.targets == row], now.between[row : row + 1]]).double()
             scatter = own.T @ own
-            if row < lesson.known:
+            if row < task.known:
                 before = self._covariance(precisions[row].double(), deviations[row].double())
                 scatter += before * (had["classes.counts"][row] - 1).clamp(min=1)
             covariance = scatter / (now.counts[row] - 1).clamp(min=1)

@@ -1,6 +1,6 @@
 """Fine-tuning: train on every task as it comes, hold nothing still. The lower bound."""
 
-from engram.methods.base import About
+from engram.learner import About
 from engram.methods.softmax import SoftmaxLearner
 
 

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu, linear
 
-from engram.methods.base import About
+from engram.engine.training import Schedule, Trainer
+from engram.learner import About, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require
 from engram.nn import growing
-from engram.nn.training import Schedule, Trainer
 
 Network = dict[str, Tensor]
 
@@ -53,22 +52,22 @@ class GANReplay(SoftmaxLearner):
     config: GANReplayConfig
     only_for_learning = ("consolidation.", "classes.")
 
-    def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+    def _training_data(self, task: Task) -> tuple[Tensor, Tensor]:
         """The new data, and the old generator's idea of the old classes."""
-        if not lesson.known:
-            return lesson.features, lesson.targets
+        if not task.known:
+            return task.features, task.targets
         generator = self.task_generator(self.device)
-        targets = torch.arange(self.config.replayed, device=self.device) % lesson.known
+        targets = torch.arange(self.config.replayed, device=self.device) % task.known
         z = torch.randn(len(targets), self.config.noise, generator=generator, device=self.device)
         with torch.no_grad():
             dreamt = generate(self.tensors, z, targets) / self.tensors[growing.SCALE] + self.tensors[growing.MEAN]
-        return torch.cat([lesson.features, dreamt]), torch.cat([lesson.targets, targets])
+        return torch.cat([task.features, dreamt]), torch.cat([task.targets, targets])
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         """Train the GAN on what the classifier was trained on: both players' losses at once, each on its own part."""
         config = self.config
-        features, targets = self._training_data(lesson)
-        gan = self._grown_gan(lesson)
+        features, targets = self._training_data(task)
+        gan = self._grown_gan(task)
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             frozen = {name: tensor.detach() for name, tensor in gan.items()}
@@ -80,15 +79,15 @@ class GANReplay(SoftmaxLearner):
             critic = criticise(gan, made, y).mean() - criticise(gan, x, y).mean() + config.lambda_penalty * penalty
             return critic - criticise(frozen, fake, y).mean()
 
-        phase, epochs = ("increment", config.gan_increment_epochs) if lesson.known else ("base", config.gan_base_epochs)
-        trainer = Trainer(gan, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        phase, epochs = ("increment", config.gan_increment_epochs) if task.known else ("base", config.gan_base_epochs)
+        trainer = Trainer(gan, config.batch_size, self.task_generator(self.device), progress=task.progress)
         data = growing.standardised(network, features)
         trainer.run(f"{phase} GAN", loss, data, targets, Schedule(epochs, config.gan_rate), False)
         return {name: theta.detach() for name, theta in gan.items()}
 
-    def _grown_gan(self, lesson: Lesson) -> Network:
+    def _grown_gan(self, task: Task) -> Network:
         """A copy of the GAN, free to be trained, with embeddings for the new classes."""
-        config, d = self.config, lesson.features.shape[1]
+        config, d = self.config, task.features.shape[1]
         shapes = {
             "consolidation.generator.0": (config.gan_width, config.noise),
             "consolidation.generator.1": (d, config.gan_width),
@@ -102,9 +101,9 @@ class GANReplay(SoftmaxLearner):
             gan[f"{name}.weight"] = torch.empty(after, before).uniform_(-bound, bound, generator=generator)
             gan[f"{name}.bias"] = torch.zeros(after)
         for name in ("classes.generator", "classes.critic"):
-            gan[name] = torch.randn(lesson.classes, config.gan_width, generator=generator) * 0.1
+            gan[name] = torch.randn(task.classes, config.gan_width, generator=generator) * 0.1
         gan = {name: tensor.to(self.device) for name, tensor in gan.items()}
-        if lesson.known:
+        if task.known:
             for name, tensor in gan.items():
                 tensor[: len(self.tensors[name])] = self.tensors[name]
         return gan

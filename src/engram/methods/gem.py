@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from engram.methods.base import About
+from engram.engine.training import Loss
+from engram.learner import About, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require
 from engram.nn import growing
-from engram.nn.training import Loss
 
 ITERATIONS = 300  # of the dual program: a fixed number, so that a GPU never waits for the answer
 
@@ -46,9 +45,9 @@ class GEM(SoftmaxLearner):
     config: GEMConfig
     only_for_learning = ("samples.",)
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
-        if not lesson.known:
-            return super()._loss(network, lesson)
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
+        if not task.known:
+            return super()._loss(network, task)
         stored, targets = self.tensors["samples.features"], self.tensors["samples.targets"]
         tasks = self.tensors["samples.tasks"].unique(return_inverse=True)[1]
         shares = one_hot(tasks).T.float()
@@ -69,16 +68,16 @@ class GEM(SoftmaxLearner):
 
         return loss
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         """The memory of before and this task's data, so many of each class, the latest of them."""
         had = self.tensors
-        features, targets = lesson.features, lesson.targets
+        features, targets = task.features, task.targets
         tasks = torch.full_like(targets, self.tasks_learned)
-        if lesson.known:
+        if task.known:
             features = torch.cat([had["samples.features"], features])
             targets, tasks = torch.cat([had["samples.targets"], targets]), torch.cat([had["samples.tasks"], tasks])
-        most = max(1, self.config.memories // lesson.classes)
-        last = [torch.nonzero(targets == row).flatten()[-most:] for row in range(lesson.classes)]
+        most = max(1, self.config.memories // task.classes)
+        last = [torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)]
         kept = torch.cat(last)
         return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
 

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, normalize
 
-from engram.methods.base import About
+from engram.engine.training import Schedule, Trainer
+from engram.learner import About, Task, require
 from engram.methods.nearest_neighbour import with_samples
-from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+from engram.methods.tensors import TensorLearner, with_rows
 from engram.nn.som import adapted, grid_distances, squared_distances
-from engram.nn.training import Schedule, Trainer
 
 
 @dataclass(frozen=True)
@@ -60,36 +60,36 @@ class GeppNet(TensorLearner):
     config: GeppNetConfig
     only_for_learning = ("samples.",)
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         config, had = self.config, self.tensors
-        kept = with_samples(had, lesson.features, lesson.targets)
+        kept = with_samples(had, task.features, task.targets)
         x, y = normalize(kept["samples.features"], dim=1), kept["samples.targets"]
-        if lesson.known:
+        if task.known:
             network = {name: tensor for name, tensor in had.items() if name.startswith("network.")}
-            network |= {n: with_rows(network[n], lesson.classes) for n in ("network.head.weight", "network.head.bias")}
+            network |= {n: with_rows(network[n], task.classes) for n in ("network.head.weight", "network.head.bias")}
             epochs = config.increment_map_epochs
         else:
             noise = torch.randn(config.side**2, x.shape[1], generator=self.task_generator("cpu")).to(self.device)
             spread = x.std(dim=0, correction=0)
             network = {
                 "network.map": x.mean(dim=0) + spread * noise,
-                "network.head.weight": torch.zeros(lesson.classes, config.side**2, device=self.device),
-                "network.head.bias": torch.zeros(lesson.classes, device=self.device),
+                "network.head.weight": torch.zeros(task.classes, config.side**2, device=self.device),
+                "network.head.bias": torch.zeros(task.classes, device=self.device),
             }
             epochs = config.map_epochs
         generator, grid = self.task_generator(self.device), grid_distances(config.side, self.device)
         for epoch in range(epochs):
-            through = (epoch + 1) / epochs if not lesson.known else 1.0
+            through = (epoch + 1) / epochs if not task.known else 1.0
             radius = config.radius * (config.last_radius / config.radius) ** through
             for batch in torch.randperm(len(x), generator=generator, device=self.device).split(config.batch_size):
-                weights = self._novelty(network, x[batch], y[batch]) if lesson.known else torch.ones_like(y[batch])
+                weights = self._novelty(network, x[batch], y[batch]) if task.known else torch.ones_like(y[batch])
                 network["network.map"] = adapted(
                     network["network.map"], x[batch], weights.float(), grid, radius, config.map_rate
                 )
-        if not lesson.known:
+        if not task.known:
             nearest = squared_distances(network["network.map"], x).amin(dim=1).mean()
             network["network.scale"] = nearest.clamp(min=1e-6).reshape(1)
-        return network | self._read_out(network, x, y, lesson) | kept
+        return network | self._read_out(network, x, y, task) | kept
 
     def _novelty(self, network: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """1 where the read-out is wrong or unsure: there the map has something to learn."""
@@ -97,7 +97,7 @@ class GeppNet(TensorLearner):
         best, second = p.topk(2, dim=1).values.unbind(dim=1) if p.shape[1] > 1 else (p[:, 0], 1 - p[:, 0])
         return (best - second < self.config.unsure) | (p.argmax(dim=1) != y)
 
-    def _read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, lesson: Lesson) -> dict[str, Tensor]:
+    def _read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
         config = self.config
         trained = {name: network[name].clone() for name in ("network.head.weight", "network.head.bias")}
 
@@ -105,9 +105,9 @@ class GeppNet(TensorLearner):
             return cross_entropy(linear(a, trained["network.head.weight"], trained["network.head.bias"]), y)
 
         phase, epochs, rate = "base", config.base_epochs, config.base_rate
-        if lesson.known:
+        if task.known:
             phase, epochs, rate = "increment", config.increment_epochs, config.increment_rate
-        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=lesson.progress)
+        trainer = Trainer(trained, config.batch_size, self.task_generator(self.device), progress=task.progress)
         schedule = Schedule(epochs, rate, 0.5, max(1, math.ceil(epochs / 4)))
         trainer.run(phase, loss, self._activity(network, x), y, schedule, False)
         return {name: theta.detach() for name, theta in trained.items()}

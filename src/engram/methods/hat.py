@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, linear, relu
 
-from engram.methods.base import About
+from engram.engine.training import Loss
+from engram.learner import About, Progress, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require, with_rows
+from engram.methods.tensors import with_rows
 from engram.nn import growing
-from engram.nn.training import Loss, Progress
 
 EMBEDDING, USED = "network.embedding", "consolidation.used"
 
@@ -48,39 +48,39 @@ class HAT(SoftmaxLearner):
     config: HATConfig
     only_for_learning = ("consolidation.",)
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         self._hardness = torch.full((), 1 / self.config.hardness, device=self.device)
         try:
-            learned = super()._learned(replace(lesson, progress=self._hardening(lesson)))
+            learned = super()._tensors_after(replace(task, progress=self._hardening(task)))
         finally:
             del self._hardness
         del learned[EMBEDDING]  # what is left of it is the gates
         return learned
 
-    def _hardening(self, lesson: Lesson) -> Callable[[Progress], None]:
+    def _hardening(self, task: Task) -> Callable[[Progress], None]:
         """After every epoch s is larger, in place: a captured training step reads it where it lies."""
 
         def told(progress: Progress) -> None:
             least, most = 1 / self.config.hardness, self.config.hardness
             self._hardness.fill_(least + (most - least) * min(1.0, progress.epoch / max(1, progress.epochs - 1)))
-            if lesson.progress:
-                lesson.progress(progress)
+            if task.progress:
+                task.progress(progress)
 
         return told
 
-    def _network(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _network(self, task: Task) -> dict[str, Tensor]:
         embedding = torch.randn(self.config.width, generator=self.task_generator("cpu"))
-        return {**super()._network(lesson), EMBEDDING: embedding.to(self.device)}
+        return {**super()._network(task), EMBEDDING: embedding.to(self.device)}
 
     def _parameters(self, network: growing.Network) -> dict[str, Tensor]:
         return {**super()._parameters(network), EMBEDDING: network[EMBEDDING]}
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
         config, s = self.config, self._hardness
-        used = self.tensors[USED] if lesson.known else torch.zeros(config.width, device=self.device)
+        used = self.tensors[USED] if task.known else torch.zeros(config.width, device=self.device)
         free = 1 - used
-        absent = torch.ones(lesson.classes, dtype=torch.bool, device=self.device)
-        absent[lesson.targets] = False
+        absent = torch.ones(task.classes, dtype=torch.bool, device=self.device)
+        absent[task.targets] = False
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             e = network[EMBEDDING]
@@ -97,11 +97,11 @@ class HAT(SoftmaxLearner):
 
         return loss
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         gate = torch.sigmoid(self.config.hardness * network[EMBEDDING])
-        had = self.tensors if lesson.known else {"classes.gates": gate[None, :0], USED: torch.zeros_like(gate)}
-        gates = with_rows(had["classes.gates"].reshape(lesson.known, len(gate)), lesson.classes)
-        gates[lesson.targets] = gate
+        had = self.tensors if task.known else {"classes.gates": gate[None, :0], USED: torch.zeros_like(gate)}
+        gates = with_rows(had["classes.gates"].reshape(task.known, len(gate)), task.classes)
+        gates[task.targets] = gate
         return {"classes.gates": gates, USED: torch.maximum(had[USED], gate)}
 
     def _scores(self, features: Tensor) -> Tensor:

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
 
-from engram.methods.base import About
+from engram.engine.training import Loss
+from engram.learner import About, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require
 from engram.nn import growing
-from engram.nn.training import Loss
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,16 @@ class ICaRL(SoftmaxLearner):
         """The published table gives iCaRL 20 exemplars for each class: 2,000 of 100, 20,000 of 1,000."""
         return 20 * classes / len(self.tensors["samples.targets"])
 
-    def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+    def _training_data(self, task: Task) -> tuple[Tensor, Tensor]:
         """Algorithm 3: the new data and the exemplars of all classes before."""
-        if not lesson.known:
-            return lesson.features, lesson.targets
-        features = torch.cat([lesson.features, self.tensors["samples.features"]])
-        return features, torch.cat([lesson.targets, self.tensors["samples.targets"]])
+        if not task.known:
+            return task.features, task.targets
+        features = torch.cat([task.features, self.tensors["samples.features"]])
+        return features, torch.cat([task.targets, self.tensors["samples.targets"]])
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
         """Algorithm 3: sigmoid outputs, towards the label for new classes, the old network's answer for old ones."""
-        old, known, classes, dropout = self.tensors, lesson.known, lesson.classes, self.config.dropout
+        old, known, classes, dropout = self.tensors, task.known, task.classes, self.config.dropout
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             wanted = one_hot(y, classes).float()
@@ -69,14 +68,14 @@ class ICaRL(SoftmaxLearner):
 
         return loss
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         """Algorithms 4 and 5: herd the new classes' exemplars, truncate the old ones'."""
-        most = max(1, self.config.exemplars // lesson.classes)
-        features, targets = self._training_data(lesson)
+        most = max(1, self.config.exemplars // task.classes)
+        features, targets = self._training_data(task)
         chosen = []
-        for row in range(lesson.classes):
+        for row in range(task.classes):
             own = torch.nonzero(targets == row).flatten()
-            if (lesson.targets == row).any():
+            if (task.targets == row).any():
                 own = own[herded(normalize(growing.hidden(network, features[own]), dim=1), most)]
             chosen.append(own[:most])
         kept = torch.cat(chosen)

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from engram.methods.base import About
+from engram.learner import About, Task
 from engram.methods.nearest_neighbour import with_samples
 from engram.methods.softmax import SoftmaxLearner
-from engram.methods.tensors import Lesson
 
 
 class Joint(SoftmaxLearner):
@@ -23,7 +22,7 @@ class Joint(SoftmaxLearner):
     )
     only_for_learning = ("samples.",)
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
-        kept = with_samples(self.tensors, lesson.features, lesson.targets)
-        everything = replace(lesson, features=kept["samples.features"], targets=kept["samples.targets"], known=0)
-        return super()._learned(everything) | kept
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
+        kept = with_samples(self.tensors, task.features, task.targets)
+        everything = replace(task, features=kept["samples.features"], targets=kept["samples.targets"], known=0)
+        return super()._tensors_after(everything) | kept

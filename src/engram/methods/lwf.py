@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.methods.base import About
+from engram.engine.training import Loss
+from engram.learner import About, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import Lesson, require
 from engram.nn import growing
-from engram.nn.training import Loss
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,13 @@ class LwF(SoftmaxLearner):
     config_type = LwFConfig
     config: LwFConfig
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
-        plain, config, old = super()._loss(network, lesson), self.config, self.tensors
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
+        plain, config, old = super()._loss(network, task), self.config, self.tensors
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             with torch.no_grad():
                 wanted = (growing.logits(old, x) / config.temperature).softmax(dim=1)
-            answers = growing.logits(network, x)[:, : lesson.known] / config.temperature
+            answers = growing.logits(network, x)[:, : task.known] / config.temperature
             return plain(x, y, pairs) + config.lambda_old * cross_entropy(answers, wanted)
 
-        return loss if lesson.known else plain
+        return loss if task.known else plain

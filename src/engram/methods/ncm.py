@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner
+from engram.learner import About, Task
+from engram.methods.tensors import TensorLearner
 from engram.nn import statistics
 
 
@@ -26,10 +26,10 @@ class NCM(TensorLearner):
     )
     config_type = NCMConfig
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had = self.tensors
         now = statistics.update(
-            had.get("classes.counts"), had.get("classes.means"), lesson.features, lesson.targets, lesson.classes
+            had.get("classes.counts"), had.get("classes.means"), task.features, task.targets, task.classes
         )
         return {"classes.means": now.means, "classes.counts": now.counts}
 

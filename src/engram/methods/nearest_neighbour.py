@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner
+from engram.learner import About, Task
+from engram.methods.tensors import TensorLearner
 from engram.nn.neighbours import nearest_per_class
 
 
@@ -28,8 +28,8 @@ class NearestNeighbour(TensorLearner):
     )
     config_type = NearestNeighbourConfig
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
-        return with_samples(self.tensors, lesson.features, lesson.targets)
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
+        return with_samples(self.tensors, task.features, task.targets)
 
     def _scores(self, features: Tensor) -> Tensor:
         stored, targets = self.tensors["samples.features"], self.tensors["samples.targets"]

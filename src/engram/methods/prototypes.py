@@ -6,7 +6,7 @@ are the paper's; docs/method.md restates it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,16 +14,16 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from engram.methods.base import About, Learner, State, Task, index_labels
+from engram.engine.fixed_decoder import FixedDecoder
+from engram.engine.training import Schedule, Trainer
+from engram.engine.workbench import Workbench, encoder_parameters, trainer_of
+from engram.learner import About, Label, Learner, State, Task, index_labels
 from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 from engram.nn.consolidation import MAS, SI, Rule
-from engram.nn.fixed_decoder import FixedDecoder
 from engram.nn.outliers import inliers
 from engram.nn.packing import pack_all, unpack_all
-from engram.nn.prototypes import Label, PrototypeMemory
-from engram.nn.training import Schedule, Trainer
-from engram.nn.workbench import Workbench, encoder_parameters, trainer_of
+from engram.nn.prototypes import PrototypeMemory
 
 CHUNK = 4096  # samples encoded at a time
 
@@ -130,6 +130,19 @@ class PrototypeLearner(Learner):
     ['ant', 'bee', 'cat']
     """
 
+    # How these were picked, and what they reach, is in docs/commands.md.
+    few_samples: ClassVar[Mapping[str, Any]] = {
+        "layers": (512, 512),
+        "pairs": "all",
+        "lambda_cos": 0.1,
+        "base_epochs": 30,
+        "base_rate": 1e-3,
+        "base_decay": 0.5,
+        "base_decay_every": 10,
+        "increment_epochs": 20,
+        "increment_rate": 1e-5,
+        "kept_bits": 8,
+    }
     method = "prototypes"
     about = About(
         title="Autoencoder with class means",
@@ -235,14 +248,14 @@ class PrototypeLearner(Learner):
         fixed: FixedDecoder | None,
     ) -> None:
         """Minimise L_base (Eq. 5) or L_inc (Eq. 13): they differ in the penalty, and that is the trainer's."""
-        several = len(task.names) > 1  # a class alone has nothing to be told apart from
+        several = len(task.new_rows()) > 1  # a class alone has nothing to be told apart from
         loss = _AutoencoderLoss(network, self.config, several, fixed)
         inputs = fixed.inputs(task.features) if fixed else task.features
         trainer.run(phase, loss, inputs, task.targets, schedule, several and self.config.pairs == "random")
 
     def _pull_to_means(self, trainer: Trainer, network: Autoencoder, task: Task, means: Tensor) -> None:
         """Train the encoder alone with L_add (Eq. 7); the trace of importance runs on."""
-        config, several = self.config, len(task.names) > 1
+        config, several = self.config, len(task.new_rows()) > 1
         trainer.parameters = encoder_parameters(network.encoder)
         schedule = Schedule(config.center_epochs, config.center_rate)
         loss = _CenterLoss(network, config, several, means)
@@ -271,25 +284,51 @@ class PrototypeLearner(Learner):
 
     def encode(self, X: ArrayLike | Tensor) -> Tensor:
         """The codes of feature vectors."""
-        features = self._features(X)
+        features = X if isinstance(X, Tensor) else self._features(X)
         if self.encoder is None:
             raise ValueError("nothing has been learned yet; call learn first")
         return _encode(self.encoder, features * self.feature_scale)
 
-    def predict(self, X: ArrayLike | Tensor, among: Sequence[Label] | None = None) -> NDArray[Any]:
-        """The class whose mean is nearest by cosine (Eq. 1), found without a table of all similarities."""
-        if among is not None or not len(self.prototypes):
-            return super().predict(X, among)
-        return self.nearest(self.encode(X))
+    def nearest(
+        self, X: ArrayLike | Tensor, k: int = 1, among: Sequence[Label] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The classes whose means are nearest by cosine (Eq. 1), found without a table of all similarities."""
+        codes = self.encode(X)
+        if not len(self.prototypes):
+            raise ValueError("no class is known; call learn first")
+        if among is None:
+            best, rows = self.prototypes.nearest(codes, k)
+            return best.cpu().numpy(), rows.cpu().numpy()
+        chosen = torch.tensor([self.labels.index(label) for label in among], device=self.device)
+        best, at = self.prototypes.similarity(codes)[:, chosen].topk(min(k, len(chosen)), dim=1)
+        return best.cpu().numpy(), chosen[at].cpu().numpy()
 
-    def nearest(self, codes: Tensor) -> NDArray[Any]:
-        """The class whose mean is nearest to each code."""
-        _, rows = self.prototypes.nearest(codes)
-        return np.asarray([self.prototypes.labels[row] for row in rows[:, 0].tolist()])
+    @property
+    def temperature(self) -> float:
+        """Cosines lie between -1 and 1: divided by this, their differences tell in a softmax."""
+        return 0.1
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether decoder and importance were not left out."""
+        return bool(self.rest)
+
+    def counts(self) -> list[int]:
+        """How many samples each class was learned from."""
+        return [int(n) for n in self.prototypes.counts.tolist()]
+
+    def class_vectors(self) -> NDArray[np.float32]:
+        """The mean codes."""
+        return self.prototypes.means.cpu().numpy()
 
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """Cosine similarity to every class mean (Eq. 1)."""
         return self.prototypes.similarity(self.encode(X)).cpu().numpy()
+
+    def _scores(self, features: Tensor) -> Tensor:
+        if self.encoder is None:
+            raise ValueError("nothing has been learned yet; call learn first")
+        return self.prototypes.similarity(self.encoder(features * self.feature_scale))
 
     def forget(self, label: Label) -> None:
         """Remove a class's name, mean and count. The encoder keeps what it learned from it."""
@@ -362,5 +401,5 @@ def _encode(encoder: nn.Sequential, features: Tensor) -> Tensor:
 
 def _codes_by_class(network: Autoencoder, task: Task) -> Iterator[tuple[Label, Tensor]]:
     codes = _encode(network.encoder, task.features)
-    for position, name in enumerate(task.names):
-        yield name, codes[task.targets == position]
+    for row in task.new_rows().tolist():
+        yield task.labels[row], codes[task.targets == row]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner, require, with_rows
+from engram.learner import About, Task, require
+from engram.methods.tensors import TensorLearner, with_rows
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
 RIDGES = [10.0**power for power in range(-4, 3)]
@@ -41,18 +41,18 @@ class RanPAC(TensorLearner):
     config: RanPACConfig
     only_for_learning = ("classes.", "consolidation.")
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had, width = self.tensors, self.config.width
         if had:
             projection, ridge = had["network.projection"], had["consolidation.ridge"]
-            gram, sums = had["consolidation.gram"].clone(), with_rows(had["classes.sums"], lesson.classes)
+            gram, sums = had["consolidation.gram"].clone(), with_rows(had["classes.sums"], task.classes)
         else:
-            projection = torch.randn(lesson.features.shape[1], width, generator=self.task_generator("cpu"))
+            projection = torch.randn(task.features.shape[1], width, generator=self.task_generator("cpu"))
             projection = projection.to(self.device)
-            ridge = self._ridge(lesson, projection)
+            ridge = self._ridge(task, projection)
             gram = torch.zeros(width, width, device=self.device)
-            sums = torch.zeros(lesson.classes, width, device=self.device)
-        for x, y in zip(lesson.features.split(4096), lesson.targets.split(4096), strict=True):
+            sums = torch.zeros(task.classes, width, device=self.device)
+        for x, y in zip(task.features.split(4096), task.targets.split(4096), strict=True):
             h = torch.relu(x @ projection)
             gram.addmm_(h.T, h)
             sums.index_add_(0, y, h)
@@ -64,17 +64,17 @@ class RanPAC(TensorLearner):
             "consolidation.ridge": ridge,
         }
 
-    def _ridge(self, lesson: Lesson, projection: Tensor) -> Tensor:
+    def _ridge(self, task: Task, projection: Tensor) -> Tensor:
         """The ridge with the smallest squared error on samples held out of the base session."""
-        order = torch.randperm(len(lesson.features), generator=self.task_generator("cpu")).to(self.device)
+        order = torch.randperm(len(task.features), generator=self.task_generator("cpu")).to(self.device)
         held, rest = order.tensor_split([max(1, int(len(order) * self.config.held_out))])
         rest = rest if len(rest) else held  # of a single sample nothing can be held out
-        h = torch.relu(lesson.features[rest] @ projection)
-        sums = torch.zeros(lesson.classes, self.config.width, device=self.device)
-        sums.index_add_(0, lesson.targets[rest], h)
+        h = torch.relu(task.features[rest] @ projection)
+        sums = torch.zeros(task.classes, self.config.width, device=self.device)
+        sums.index_add_(0, task.targets[rest], h)
         gram = h.T @ h
-        shown = torch.relu(lesson.features[held] @ projection)
-        wanted = torch.nn.functional.one_hot(lesson.targets[held], lesson.classes).float()
+        shown = torch.relu(task.features[held] @ projection)
+        wanted = torch.nn.functional.one_hot(task.targets[held], task.classes).float()
         errors = {}
         for share in RIDGES:
             ridge = share * gram.diagonal().mean().clamp(min=1e-12)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.methods.base import About
-from engram.methods.tensors import Lesson, TensorLearner, require
+from engram.learner import About, Task, require
+from engram.methods.tensors import TensorLearner
 from engram.nn import statistics
 
 
@@ -37,10 +37,10 @@ class SLDA(TensorLearner):
     config: SLDAConfig
     only_for_learning = ("classes.", "consolidation.")
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had = self.tensors
         now = statistics.update(
-            had.get("classes.counts"), had.get("classes.means"), lesson.features, lesson.targets, lesson.classes
+            had.get("classes.counts"), had.get("classes.means"), task.features, task.targets, task.classes
         )
         scatter = now.scatter
         if "consolidation.scatter" in had:

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.methods.tensors import Lesson, TensorLearner, require
+from engram.engine.training import Loss, Penalty, Schedule, Trainer
+from engram.learner import Task, require
+from engram.methods.tensors import TensorLearner
 from engram.nn import growing
-from engram.nn.training import Loss, Penalty, Schedule, Trainer
 
 
 @dataclass(frozen=True)
@@ -40,31 +41,31 @@ class SoftmaxLearner(TensorLearner):
     config_type = SoftmaxConfig
     config: SoftmaxConfig
 
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
-        network = self._network(lesson)
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
+        network = self._network(task)
         parameters = self._parameters(network)
-        features, targets = self._training_data(lesson)
+        features, targets = self._training_data(task)
         trainer = Trainer(
             parameters,
             self.config.batch_size,
             self.task_generator(self.device),
-            penalty=self._penalty(parameters) if lesson.known else None,
-            progress=lesson.progress,
+            penalty=self._penalty(parameters) if task.known else None,
+            progress=task.progress,
         )
-        loss = self._loss(network, lesson)
-        trainer.run("increment" if lesson.known else "base", loss, features, targets, self._schedule(lesson), False)
+        loss = self._loss(network, task)
+        trainer.run("increment" if task.known else "base", loss, features, targets, self._schedule(task), False)
         network = {name: tensor.detach() for name, tensor in network.items()}
-        return network | self._keep(lesson, network)
+        return network | self._keep(task, network)
 
-    def _network(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _network(self, task: Task) -> dict[str, Tensor]:
         """The network to train: a copy of the one there is, with rows for the new classes."""
         generator = self.task_generator("cpu")
-        before = self.tensors if lesson.known else growing.create(lesson.features, self.config.width, generator)
-        return growing.grown(before, lesson.classes, generator)
+        before = self.tensors if task.known else growing.create(task.features, self.config.width, generator)
+        return growing.grown(before, task.classes, generator)
 
-    def _schedule(self, lesson: Lesson) -> Schedule:
+    def _schedule(self, task: Task) -> Schedule:
         config = self.config
-        if lesson.known:
+        if task.known:
             return Schedule(config.increment_epochs, config.increment_rate)
         return Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
 
@@ -77,11 +78,11 @@ class SoftmaxLearner(TensorLearner):
         """What is trained: everything."""
         return growing.parameters(network)
 
-    def _training_data(self, lesson: Lesson) -> tuple[Tensor, Tensor]:
+    def _training_data(self, task: Task) -> tuple[Tensor, Tensor]:
         """What a task is trained on: its own data."""
-        return lesson.features, lesson.targets
+        return task.features, task.targets
 
-    def _loss(self, network: growing.Network, lesson: Lesson) -> Loss:
+    def _loss(self, network: growing.Network, task: Task) -> Loss:
         """What is minimised: the cross-entropy over all classes known."""
         dropout = self.config.dropout
 
@@ -94,6 +95,6 @@ class SoftmaxLearner(TensorLearner):
         """What an increment holds still: nothing."""
         return None
 
-    def _keep(self, lesson: Lesson, network: growing.Network) -> dict[str, Tensor]:
+    def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         """What is kept beside the network, or in the place of a part of it: nothing."""
         return {}

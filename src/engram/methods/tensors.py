@@ -1,14 +1,14 @@
 """A learner whose whole knowledge is a table of named tensors: what most methods are made on.
 
-A method says how a task changes the table (`_learned`) and how the table scores a sample (`_scores`). Saving, loading,
-forgetting, renaming and counting bytes follow from the names: tensors called `classes.…` and `….head.…` have one row
-per class, tensors called `samples.…` one row per stored sample, and `samples.targets` says whose it is.
+A method says how a task changes the table (`_tensors_after`) and how the table scores a sample (`_scores`). Saving,
+loading, forgetting, renaming and counting bytes follow from the names: tensors called `classes.…` and `….head.…` have
+one row per class, tensors called `samples.…` one row per stored sample, and `samples.targets` says whose it is.
 """
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,24 +16,12 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from engram.methods.base import Learner, State, Task, has_row_per_class, index_labels
-from engram.nn.prototypes import Label
-from engram.nn.training import Progress
+from engram.learner import Label, Learner, State, Task, has_row_per_class, index_labels
 
-CHUNK = 4096  # samples scored at a time
+CHUNK = 4096  # samples scored at a time, at most
+TABLE = 2**24  # scores in memory at a time
 
 Tensors = Mapping[str, Tensor]
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """One task, its targets positions among all classes: `known` of them from before, then the new ones."""
-
-    features: Tensor
-    targets: Tensor
-    known: int
-    classes: int
-    progress: Callable[[Progress], None] | None
 
 
 class TensorLearner(Learner):
@@ -53,23 +41,24 @@ class TensorLearner(Learner):
         return list(self._labels)
 
     @abstractmethod
-    def _learned(self, lesson: Lesson) -> dict[str, Tensor]:
+    def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         """The table after a task; `self.tensors`, the table before it, is not to be changed."""
 
     @abstractmethod
     def _scores(self, features: Tensor) -> Tensor:
         """(n, classes), the largest is the answer."""
 
+    def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The `k` best scores of each sample and their rows; overridden where that needs no table of all scores."""
+        return self._scores(features).topk(k, dim=1)
+
     def _learn(self, task: Task) -> None:
         if self.slim:
             raise ValueError("this model was saved slim, without what further learning needs; load the full model file")
-        labels = self._labels + [name for name in task.names if name not in self._labels]
-        positions = torch.tensor([labels.index(name) for name in task.names], device=self.device)
-        lesson = Lesson(task.features, positions[task.targets], len(self._labels), len(labels), task.progress)
         with self._own_randomness():
-            tensors = self._learned(lesson)
+            tensors = self._tensors_after(task)
         self.tensors = {name: tensor.detach() for name, tensor in tensors.items()}
-        self._labels = labels
+        self._labels = task.labels
 
     @contextlib.contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -80,11 +69,47 @@ class TensorLearner(Learner):
 
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """How well each sample fits each class."""
+        with torch.no_grad():
+            return torch.cat([self._scores(part) for part in self._chunks(X)]).float().cpu().numpy()
+
+    def nearest(
+        self, X: ArrayLike | Tensor, k: int = 1, among: Sequence[Label] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The `k` best classes of each sample, best first."""
+        found = []
+        with torch.no_grad():
+            for part in self._chunks(X):
+                if among is None:
+                    found.append(self._nearest(part, min(k, len(self._labels))))
+                else:
+                    rows = torch.tensor([self._row(label) for label in among], device=self.device)
+                    best, at = self._scores(part)[:, rows].topk(min(k, len(rows)), dim=1)
+                    found.append((best, rows[at]))
+        scores, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return scores.float().cpu().numpy(), rows.cpu().numpy()
+
+    def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
+        """Checked samples, few enough at a time that a table of their scores stays small."""
         features = self._features(X)
         if not self._labels:
-            raise ValueError("no class is known yet; call learn first")
-        with torch.no_grad():
-            return torch.cat([self._scores(part) for part in features.split(CHUNK)]).float().cpu().numpy()
+            raise ValueError("no class is known; call learn first")
+        parts: tuple[Tensor, ...] = features.split(max(1, min(CHUNK, TABLE // len(self._labels))))
+        return parts
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether the model was not saved slim."""
+        return not self.slim
+
+    def counts(self) -> list[int] | None:
+        """How many samples each class was learned from, where the method counts them."""
+        kept = self.tensors.get("classes.counts")
+        return None if kept is None else [int(n) for n in kept.tolist()]
+
+    def class_vectors(self) -> NDArray[np.float32] | None:
+        """The class means, where the method keeps them."""
+        means = self.tensors.get("classes.means")
+        return None if means is None else means.float().cpu().numpy()
 
     def forget(self, label: Label) -> None:
         """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""
@@ -141,9 +166,3 @@ def with_rows(tensor: Tensor, rows: int) -> Tensor:
     grown = tensor.new_zeros((rows, *tensor.shape[1:]))
     grown[: len(tensor)] = tensor
     return grown
-
-
-def require(config: object, condition: bool, name: str, expected: str) -> None:
-    """Refuse an impossible setting by its name."""
-    if not condition:
-        raise ValueError(f"{name} must be {expected}, not {getattr(config, name)!r}")

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-Label = str | int
+from engram.learner import Label
+
 CHUNK = 4096  # classes compared at a time
 
 

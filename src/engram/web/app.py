@@ -13,14 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 
 import engram
-from engram.modelfile import ModelFileError
+from engram.io.model_file import ModelFileError
+from engram.store import ModelBusyError, NothingToDoError, Plan, Workshop
 from engram.web import downloads, views
 from engram.web.lessons import Lessons, stamp
 from engram.web.limits import Limits, RefusedError
 from engram.web.safety import Guard
 from engram.web.served import Served, Snapshot
 from engram.web.uploads import class_name, form_schema, receive
-from engram.workshop import ModelBusyError, NothingToDoError, Plan, Workshop
 
 _PROBLEMS = {
     400: "The request cannot be read.",

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from engram.store import Picture, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.worker import Cancel, Ended, Lesson, Told, work
-from engram.workshop import Picture, Plan
 
 _REMEMBERED = 20  # lessons that have ended
 _EXAMPLES = 20  # of each class, to check it with

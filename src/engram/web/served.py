@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from engram.store import Answer, Model, Unreadable, Workshop, answers
 from engram.web.lessons import stamp
 from engram.web.limits import Limits, RefusedError
 from engram.web.looks import Look, look_at
-from engram.workshop import Answer, Model, Unreadable, Workshop, answers
 
 TOP = 5
 
@@ -68,7 +68,7 @@ class Served:
             raise ValueError(f"{self.workshop.path} was taught feature vectors, and the page is about pictures")
         if known is None and model.names:  # the first answer of a network takes long: let it be this one
             list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.workshop.device))
-        looks, shown = look_at(model.clf.learner_.prototypes.means.cpu().numpy().astype(float))
+        looks, shown = look_at(_vectors(model).astype(float))
         return Snapshot(now, model, self.workshop.info(model), looks, shown)
 
     async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], Model, float]:
@@ -95,3 +95,9 @@ class Served:
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _vectors(model: Model) -> np.ndarray[Any, Any]:
+    """Where the classes lie; on one spot for a method that has no vector of a class."""
+    vectors = model.clf.class_vectors_
+    return np.ones((len(model.names), 1)) if vectors is None else vectors

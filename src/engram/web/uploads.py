@@ -11,8 +11,8 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from engram.store import UNKNOWN, Picture
 from engram.web.limits import Limits, RefusedError
-from engram.workshop import UNKNOWN, Picture
 
 # What browsers show and cameras write. Pillow knows many more, and some of them run other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")

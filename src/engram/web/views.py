@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
+from engram.store import Answer, Unreadable
 from engram.web.lessons import Job
 from engram.web.served import Snapshot
-from engram.workshop import Answer, Unreadable
 
 Similarity = Annotated[float, Field(ge=-1.001, le=1.001, description="Cosine similarity to the class mean.")]
 Share = Annotated[float, Field(ge=0, le=1)]

@@ -18,7 +18,7 @@ class Lesson:
     """What the worker is sent: classes with the bytes of their pictures, and what to check earlier classes with."""
 
     number: int
-    folders: dict[str, list[Any]]  # of engram.workshop.Picture
+    folders: dict[str, list[Any]]  # of engram.store.Picture
     plan: Any
     examples: dict[str, Any]
 
@@ -68,7 +68,7 @@ def work(pipe: Connection, path: Path, device: str) -> None:
     stand_back()
     import torch
 
-    import engram.workshop  # noqa: F401  (now, and not when the first lesson comes)
+    import engram.store  # noqa: F401  (now, and not when the first lesson comes)
 
     torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one is left for predictions
 
@@ -81,8 +81,8 @@ def work(pipe: Connection, path: Path, device: str) -> None:
 
 
 def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
-    from engram.modelfile import ModelFileError
-    from engram.workshop import Step, Workshop, learn
+    from engram.io.model_file import ModelFileError
+    from engram.store import Step, Workshop, learn
 
     last, saved = 0.0, False
 

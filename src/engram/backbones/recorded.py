@@ -1,0 +1,50 @@
+"""A backbone by name or ready made, and the identity it must have."""
+
+from typing import Self
+
+from engram.backbones.base import Backbone
+from engram.backbones.registry import create
+
+
+class RecordedBackbone:
+    """The network a model was taught with, made when it is first needed.
+
+    A model can be looked at, and asked about feature vectors, where the weights of its backbone are not at hand.
+    """
+
+    def __init__(self, backbone: str | Backbone | None, identity: str | None = None) -> None:
+        self.backbone = backbone  # None: the file names none, and only feature vectors can be answered
+        self._network: Backbone | None = None
+        self._recorded = identity
+
+    @property
+    def identity(self) -> str:
+        """Name and hash of the weights, as recorded or else of the network itself."""
+        return self._recorded or self.network().identity
+
+    def network(self) -> Backbone:
+        """The backbone itself; ValueError if it is not the one recorded."""
+        if self._network is None:
+            network = create(self.backbone) if isinstance(self.backbone, str) else self.backbone
+            if network is None or self._recorded not in (None, network.identity):
+                raise ValueError(
+                    f"the model was taught with backbone {self._recorded}, and this is {network and network.identity}; "
+                    "load it with backbone=engram.backbones.create(NAME, weights=FILE) of the same weights"
+                )
+            self._network = network
+        return self._network
+
+    def as_json(self) -> dict[str, str | None]:
+        """What a model file records: the identity, and the name if that is how the backbone was given."""
+        return {"name": self.backbone if isinstance(self.backbone, str) else None, "identity": self.identity}
+
+    @classmethod
+    def from_json(cls, recorded: dict[str, str | None], given: str | Backbone | None) -> Self:
+        """What a model file describes; a `given` backbone has to be the recorded one."""
+        name, identity = recorded["name"], recorded["identity"]
+        if not isinstance(identity, str) or not isinstance(name, str | None):
+            raise TypeError("its backbone is not described by a name and an identity")
+        made = cls(given or name, identity)
+        if given is not None:
+            made.network()
+        return made

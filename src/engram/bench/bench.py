@@ -1,0 +1,292 @@
+"""The benchmark: rows x class orders, task by task, resumable, everything measured written down."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import torch
+
+import engram
+from engram.bench import paper
+from engram.bench.metrics import psi
+from engram.bench.offline import Ideal, offline_ideal
+from engram.bench.preset import Preset
+from engram.bench.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
+from engram.io import model_file
+from engram.learner import Learner, Progress, State, has_row_per_class
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What to run: features of one data set, the protocol, and where results and unfinished work go."""
+
+    dataset: str
+    backbone: str
+    train: Samples
+    test: Samples
+    out: Path
+    base: int
+    step: int = 1
+    order_seeds: Sequence[int] = (0, 1, 2)
+    device: str = "auto"
+    checkpoint_every: float = 0.0  # seconds between checkpoints; 0 makes one after every task
+
+    def work(self, presets: Sequence[Preset]) -> float:
+        """How much there is to do, in samples x epochs."""
+        return len(self.order_seeds) * sum(self.row_work(preset) for preset in presets)
+
+    def row_work(self, preset: Preset) -> float:
+        """One row on one class order, classes taken to be of one size."""
+        share = self.base / len(set(self.train.y.tolist()))
+        base, increment = (preset.learner.passes(preset.config, first) for first in (True, False))
+        return len(self.train.y) * (share * base + (1 - share) * increment)
+
+
+# preset, order seed, task number, number of tasks, the epoch just done (None: the task is), work done of Bench.work
+BenchProgress = Callable[[str, int, int, int, Progress | None, float], None]
+
+
+def run_bench(bench: Bench, presets: Sequence[Preset], progress: BenchProgress | None = None) -> Json:
+    """Run every preset on every class order and write `results.json`; what was finished before is not run again."""
+    ideal = _ideal(bench)
+    records = []
+    done = 0.0
+    for preset in presets:
+        orders = []
+        for seed in bench.order_seeds:
+            orders.append(_run_order(bench, preset, seed, progress, done))
+            done += bench.row_work(preset)
+        records.append(_record(bench, preset, ideal, orders))
+    results = {"format": 1, "run": _about(bench), "records": records}
+    write_json(bench.out / "results.json", results)
+    return results
+
+
+def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress | None, done: float) -> Json:
+    """One preset on one class order, from the last checkpoint on; when it is finished only numbers stay on disk."""
+    order = class_order(bench.train.y.tolist(), seed)
+    tasks = split_tasks(order, bench.base, bench.step)
+    files = _Files(
+        bench.out / "state" / f"{preset.name}-order{seed}",
+        {"config": _jsonable(asdict(preset.config)), "backbone": bench.backbone, "order": order, "tasks": tasks},
+    )
+    if finished := files.finished():
+        return finished
+    learner, results = files.resume(preset.learner, bench.device)
+    learner = learner or preset.learner(preset.config, seed=seed, device=bench.device)
+    saved = time.monotonic()
+    sizes = [len(bench.train.of(task).y) for task in tasks]
+    work = [size * preset.learner.passes(preset.config, number == 0) for number, size in enumerate(sizes)]
+    start = done
+    done += sum(work[: len(results)])
+
+    def told(number: int, epoch: Progress) -> None:
+        nonlocal done
+        done += sizes[number]
+        if progress:
+            progress(preset.name, seed, number, len(tasks), epoch, done)
+
+    best = results[-1].best if results else ()
+    for result in run(learner, bench.train, bench.test, tasks, told if progress else None, best):
+        results.append(result)
+        done = start + sum(work[: len(results)])
+        if progress:
+            progress(preset.name, seed, result.task, len(tasks), None, done)
+        if time.monotonic() - saved >= bench.checkpoint_every:
+            files.checkpoint(learner, results)
+            saved = time.monotonic()
+    course = {
+        "seed": seed,
+        "classes": order,
+        "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
+        "confusion": _confusion(learner, bench.test, tasks),
+        "memory": memory_at(learner, (100, 1000)),
+    }
+    return files.finish(course)
+
+
+class _Files:
+    """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has."""
+
+    def __init__(self, folder: Path, identity: Json) -> None:
+        self.folder, self.identity = folder, identity
+        self.tasks, self.learner, self.course = folder / "tasks.json", folder / "learner.engram", folder / "course.json"
+
+    def checkpoint(self, learner: Learner, results: Sequence[TaskResult]) -> None:
+        """Results first, the learner second: a learner on disk always has the results of all it has learned."""
+        self._write(self.tasks, [asdict(result) for result in results])
+        state = learner.state()
+        model_file.write(self.learner, state.tensors, {"learner": state.meta})
+
+    def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
+        """The learner and the results of the last checkpoint, if there is one."""
+        if not self.learner.exists():
+            return None, []
+        tensors, header = model_file.read(self.learner)
+        learner = kind.from_state(State(tensors, header["learner"]), device)
+        return learner, [TaskResult(**task) for task in self._read(self.tasks)[: learner.tasks_learned]]
+
+    def finish(self, course: Json) -> Json:
+        """Keep the numbers; the learner has done its work."""
+        self._write(self.course, course)
+        for path in (self.learner, self.tasks):
+            path.unlink(missing_ok=True)
+        return course
+
+    def finished(self) -> Json | None:
+        """The numbers, if the run has ended."""
+        return self._read(self.course) if self.course.exists() else None
+
+    def _write(self, path: Path, content: Any) -> None:
+        write_json(path, {"identity": self.identity, "content": content})
+
+    def _read(self, path: Path) -> Any:
+        stored = json.loads(path.read_text())
+        if stored["identity"] != self.identity:
+            raise ValueError(f"{self.folder} holds another run's work; choose another --out, or remove that folder")
+        return stored["content"]
+
+
+def _ideal(bench: Bench) -> Ideal:
+    """The offline accuracy, measured once per folder."""
+    path = bench.out / "state" / "ideal.json"
+    if path.exists():
+        content = json.loads(path.read_text())
+        if content.pop("backbone") == bench.backbone:
+            return Ideal.from_json(content)
+    ideal = offline_ideal(bench.train, bench.test)
+    write_json(path, {"backbone": bench.backbone, **asdict(ideal)})
+    return ideal
+
+
+def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) -> Json:
+    courses = [[TaskResult(**task) for task in order["tasks"]] for order in orders]
+    constant = paper.IDEAL.get(bench.dataset)
+    return {
+        "dataset": bench.dataset,
+        "backbone": bench.backbone,
+        "method": preset.method,
+        "learner": preset.learner.method,
+        "preset": preset.name,
+        "config": _jsonable(asdict(preset.config)),
+        "protocol": {
+            "base": bench.base,
+            "step": bench.step,
+            "classes": len(orders[0]["classes"]),
+            "order_seeds": list(bench.order_seeds),
+        },
+        "alpha_ideal": asdict(ideal),
+        **_psi(courses, ideal.accuracy),
+        "paper_ideal": {"alpha_ideal": constant, **_psi(courses, constant)} if constant else None,
+        "average_incremental_accuracy": _spread([fmean(r.alpha_all for r in course) for course in courses]),
+        "final_accuracy": _spread([course[-1].alpha_all for course in courses]),
+        "forgetting": _spread([course[-1].forgetting for course in courses]),
+        "orders": [
+            {
+                "seed": order["seed"],
+                "classes": order["classes"],
+                "tasks": [{key: _short(value) for key, value in task.items()} for task in order["tasks"]],
+            }
+            for order in orders
+        ],
+        "confusion": orders[0]["confusion"],
+        "memory": orders[0]["memory"],
+    }
+
+
+def memory_at(learner: Learner, classes: Sequence[int]) -> Json:
+    """Bytes beside the network that answers, from the real tensors, for numbers of classes.
+
+    The paper counts the vectors kept of classes and samples. Between two increments the consolidation state, what the
+    network needs for learning alone, and the numbers that say which vector is whose are kept as well; while the next
+    one is learned, some methods need the network as it was, too. What has a row per class grows with the classes,
+    samples as the method says, all else is fixed.
+    """
+    entries = learner.memory()
+    answering = {name for name in learner.state(slim=True).tensors if name.startswith("network.")}
+    floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
+    held = {name for name in entries if name.startswith(("classes.", "samples."))}
+
+    def at(n: int, names: Iterable[str]) -> int:
+        growth = {name: n / len(learner.labels) for name in names if has_row_per_class(name)}
+        growth |= {name: learner.sample_growth(n) for name in names if name.startswith("samples.")}
+        return sum(round(entries[name].bytes * growth.get(name, 1)) for name in names)
+
+    kept = entries.keys() - answering
+    copy = answering if learner.about.copies_network else set()
+    return {
+        "as_the_paper_counts": {str(n): at(n, held & floating) for n in classes},
+        "kept_between_increments": {str(n): at(n, kept) for n in classes},
+        "all_the_next_increment_needs": {str(n): at(n, kept) + at(n, copy) for n in classes},
+    }
+
+
+def _psi(courses: Sequence[Sequence[TaskResult]], alpha_ideal: float) -> Json:
+    measured = [psi(course, alpha_ideal) for course in courses]
+    return {f"psi_{part}": _spread([getattr(m, part) for m in measured]) for part in ("base", "new", "all")}
+
+
+def _spread(values: Sequence[float]) -> Json:
+    return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else 0.0, "values": list(values)}
+
+
+def _confusion(learner: Learner, test: Samples, tasks: Sequence[Sequence[Any]]) -> Json:
+    """Rows are the truth, columns the answers, both in the order of learning."""
+    classes = [label for task in tasks for label in task]
+    position = {label: i for i, label in enumerate(classes)}
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    for truth, answer in zip(test.y.tolist(), answers(learner, test, tasks).tolist(), strict=True):
+        counts[position[truth], position[answer]] += 1
+    return {"labels": classes, "counts": counts.tolist()}
+
+
+def _about(bench: Bench) -> Json:
+    device = torch.cuda.get_device_name() if bench.train.X.is_cuda else platform.processor() or platform.machine()
+    return {
+        "engram": engram.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "git_revision": _git_revision(),
+        "device": device,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "command": " ".join(["engram", *sys.argv[1:]]),
+        "seed": list(bench.order_seeds),
+    }
+
+
+def _git_revision() -> str | None:
+    source = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return done.stdout.strip() or None
+
+
+def _short(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _jsonable(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Atomically: a reader, or a resumed run, sees the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n")
+    os.replace(temporary, path)

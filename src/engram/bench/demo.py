@@ -1,0 +1,77 @@
+"""The demonstration: handwritten digits, five classes first, then five more, one at a time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engram.bench.inputs import load_features
+from engram.bench.metrics import Psi, psi
+from engram.bench.offline import Recipe, offline_ideal
+from engram.bench.preset import load_preset
+from engram.bench.protocol import TaskResult, class_order, run, split_tasks
+
+ROWS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One configuration's course and its Ψ."""
+
+    method: str
+    results: list[TaskResult]
+    psi: Psi
+
+    @property
+    def seconds(self) -> float:
+        """Time spent learning."""
+        return sum(r.seconds for r in self.results)
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """All rows and the offline accuracy they are measured against."""
+
+    alpha_ideal: float
+    rows: list[Row]
+
+    def as_json(self) -> dict[str, object]:
+        """What `engram demo --json` writes."""
+        return {
+            "dataset": "digits",
+            "alpha_ideal": self.alpha_ideal,
+            "rows": [
+                {
+                    "method": row.method,
+                    "psi_base": row.psi.base,
+                    "psi_new": row.psi.new,
+                    "psi_all": row.psi.all,
+                    "seconds": row.seconds,
+                }
+                for row in self.rows
+            ],
+        }
+
+
+def demonstrate(
+    *, seed: int = 0, device: str = "auto", progress: Callable[[str, float], None] | None = None
+) -> Demonstration:
+    """Run every configuration; `progress` is told what is going on and which fraction of it is done."""
+    data = load_features("digits", device=device)
+    train, test = data.train, data.test
+    tasks = split_tasks(class_order(train.y.tolist(), seed), base=5)
+    rows = []
+    for method in ROWS:
+        results = []
+        preset = load_preset(f"digits-{method}")
+        learner = preset.learner(preset.config, seed=seed, device=device)
+        for result in run(learner, train, test, tasks):
+            results.append(result)
+            if progress:
+                progress(method, len(results) / len(tasks))
+        rows.append((method, results))
+    if progress:
+        progress("offline", 0.0)
+    recipe = Recipe(hidden=256, dropout=0.2, epochs=60, batch_size=64)
+    ideal = offline_ideal(train, test, recipes=[recipe], seed=seed).accuracy
+    if progress:
+        progress("offline", 1.0)
+    return Demonstration(ideal, [Row(method, results, psi(results, ideal)) for method, results in rows])

@@ -1,0 +1,93 @@
+"""α_ideal: what an offline model, trained on all classes at once, reaches on the same features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.model_selection import train_test_split
+from torch import nn
+
+from engram.bench.protocol import Samples
+from engram.device import threads_for
+from engram.learner import index_labels
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the offline network is trained: standardised features, one hidden ReLU layer, AdamW on a cosine schedule."""
+
+    hidden: int = 1024
+    dropout: float = 0.5
+    rate: float = 1e-3
+    weight_decay: float = 1e-2
+    epochs: int = 30
+    batch_size: int = 256
+
+
+@dataclass(frozen=True)
+class Ideal:
+    """The offline accuracy and how it was come by."""
+
+    accuracy: float
+    recipe: Recipe
+    validation: dict[str, float]
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(content["accuracy"], Recipe(**content["recipe"]), content["validation"])
+
+
+# The candidates differ in how strongly they are held back, which is what features of different sizes disagree about.
+RECIPES = (
+    Recipe(),
+    Recipe(dropout=0.2),
+    Recipe(dropout=0.5, weight_decay=1e-1),
+    Recipe(hidden=2048, dropout=0.7, rate=5e-4),
+)
+
+
+def offline_ideal(train: Samples, test: Samples, *, recipes: Sequence[Recipe] = RECIPES, seed: int = 0) -> Ideal:
+    """Choose a recipe on a tenth of the training data, train on all of it, and measure on the test data."""
+    validation: dict[str, float] = {}
+    best = recipes[0]
+    if len(recipes) > 1:
+        rest, held = train_test_split(np.arange(len(train.y)), test_size=0.1, stratify=train.y, random_state=seed)
+        for recipe in recipes:
+            validation[str(recipe)] = _accuracy(train.at(rest), train.at(held), recipe, seed)
+        best = max(recipes, key=lambda recipe: validation[str(recipe)])
+    return Ideal(_accuracy(train, test, best, seed), best, validation)
+
+
+def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float:
+    X, device = train.X, train.X.device
+    names, targets = index_labels(train.y)
+    y = torch.from_numpy(targets).to(device)
+    mean, std = X.mean(dim=0), X.std(dim=0).clamp(min=1e-6)
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Linear(X.shape[1], recipe.hidden),
+            nn.ReLU(),
+            nn.Dropout(recipe.dropout),
+            nn.Linear(recipe.hidden, len(names)),
+        ).to(device)
+        optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.weight_decay)
+        steps = recipe.epochs * -(-len(X) // recipe.batch_size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        with threads_for(sum(parameter.numel() for parameter in network.parameters()), device):
+            for _ in range(recipe.epochs):
+                for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
+                    loss = nn.functional.cross_entropy(network((X[batch] - mean) / std), y[batch])
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+                    schedule.step()
+        network.eval()
+
+    with torch.no_grad():
+        answers = [network((part - mean) / std).argmax(dim=1) for part in test.X.split(4096)]
+    predicted = torch.cat(answers).cpu().numpy()
+    return float((np.asarray(names)[predicted] == test.y).mean())

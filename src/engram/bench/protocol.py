@@ -1,0 +1,127 @@
+"""Base classes first, then a few at a time; after every task, how much is known (Kemker et al. 2018)."""
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engram.learner import Label, Learner, Progress
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Feature vectors and their labels. `X` lies where it is used: moved to a GPU once, not for every task."""
+
+    X: Tensor
+    y: NDArray[Any]
+
+    def of(self, labels: Sequence[Label]) -> "Samples":
+        """The samples of some classes."""
+        return self.at(np.flatnonzero(np.isin(self.y, np.asarray(labels))))
+
+    def at(self, rows: NDArray[np.int64]) -> "Samples":
+        """The samples at some positions."""
+        return Samples(self.X[torch.from_numpy(rows).to(self.X.device)], self.y[rows])
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What was measured after one task. Accuracies are always against all classes seen so far."""
+
+    task: int
+    classes_seen: int
+    alpha_base: float
+    alpha_new: float
+    alpha_all: float
+    forgetting: float = 0.0  # mean over earlier tasks of the best accuracy each ever had, less the one it has now
+    seconds: float = 0.0
+    peak_memory_bytes: int = 0  # of the device on a GPU, of the process so far on a CPU
+    kept_bytes: dict[str, int] = field(default_factory=dict)
+    best: Sequence[float] = ()  # the best accuracy of every task so far
+
+
+def class_order(labels: Sequence[Label], seed: int) -> list[Label]:
+    """A seeded permutation of the classes."""
+    names = sorted(set(labels), key=str)
+    return [names[i] for i in np.random.default_rng(seed).permutation(len(names))]
+
+
+def split_tasks(order: Sequence[Label], base: int, step: int = 1) -> list[list[Label]]:
+    """The first `base` classes as one task, then `step` at a time."""
+    if not 0 < base <= len(order) or step < 1:
+        raise ValueError(f"cannot split {len(order)} classes into a base of {base} and steps of {step}")
+    return [list(order[:base])] + [list(order[i : i + step]) for i in range(base, len(order), step)]
+
+
+def run(
+    learner: Learner,
+    train: Samples,
+    test: Samples,
+    tasks: Sequence[Sequence[Label]],
+    progress: Callable[[int, Progress], None] | None = None,
+    best: Sequence[float] = (),
+) -> Iterator[TaskResult]:
+    """Learn task after task, seeing only its own data, and measure after each.
+
+    Goes on after the tasks the learner has already learned; `best` is then that of the last result.
+    """
+    for number in range(learner.tasks_learned, len(tasks)):
+        own = train.of(tasks[number])
+        if learner.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(learner.device)
+        start = time.perf_counter()
+        learner.learn(own.X, own.y, partial(progress, number) if progress else None)
+        if learner.device.type == "cuda":
+            torch.cuda.synchronize(learner.device)
+        seconds = time.perf_counter() - start
+        now, overall = accuracies(learner, test, tasks[: number + 1])
+        yield TaskResult(
+            task=number,
+            classes_seen=len(learner.labels),
+            alpha_base=now[0],
+            alpha_new=now[-1],
+            alpha_all=overall,
+            forgetting=fmean(b - n for b, n in zip(best, now[:-1], strict=True)) if number else 0.0,
+            seconds=seconds,
+            peak_memory_bytes=_peak_memory(learner.device),
+            kept_bytes=learner.memory().by_group(),
+            best=(best := [max(b, n) for b, n in zip([*best, 0.0], now, strict=True)]),
+        )
+
+
+def accuracies(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> tuple[list[float], float]:
+    """The accuracy on the classes of each task, and on all of them."""
+    seen = np.flatnonzero(np.isin(test.y, np.asarray([label for task in tasks for label in task])))
+    found = answers(learner, test.at(seen), tasks)
+    names, which = np.unique(test.y[seen], return_inverse=True)
+    right = np.bincount(which, weights=found == test.y[seen])
+    total = np.bincount(which)
+    rows = {name: row for row, name in enumerate(names.tolist())}
+    of_tasks = [[rows[label] for label in task] for task in tasks]
+    return [float(right[own].sum() / total[own].sum()) for own in of_tasks], float(right.sum() / total.sum())
+
+
+def answers(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> NDArray[Any]:
+    """The label of each sample; a learner that has to be told a sample's task chooses among that task's classes."""
+    if not learner.about.told_the_task:
+        return learner.predict(test.X)
+    found = np.empty_like(test.y)
+    for task in tasks:
+        own = np.flatnonzero(np.isin(test.y, np.asarray(task)))
+        found[own] = learner.predict(test.at(own).X, among=task)
+    return found
+
+
+def _peak_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,187 @@
+"""Read results files, check that they are such, and give every record a row with a label of its own."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from engram.bench import paper
+
+Json = Mapping[str, Any]
+DATASETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "digits": "Handwritten digits", "folder": "Own pictures"}
+PSI = ("psi_base", "psi_new", "psi_all")
+
+# What the report cannot do without. A type is one of its instances, a list holds any number of its one item.
+_NUMBER = (int, float)
+_SPREAD = {"mean": _NUMBER, "values": [_NUMBER]}
+_TASK = {"classes_seen": int, "alpha_base": _NUMBER, "alpha_new": _NUMBER, "alpha_all": _NUMBER, "seconds": _NUMBER}
+_RECORD = {
+    "dataset": str,
+    "backbone": str,
+    "method": str,
+    "protocol": {"base": int, "step": int, "classes": int},
+    "alpha_ideal": {"accuracy": _NUMBER},
+    **dict.fromkeys(PSI, _SPREAD),
+    "orders": [{"seed": int, "classes": list, "tasks": [_TASK]}],
+}
+# What it can leave out, but not misread.
+_OPTIONAL = {
+    "paper_ideal": {"alpha_ideal": _NUMBER, **dict.fromkeys(PSI, _SPREAD)},
+    "average_incremental_accuracy": _SPREAD,
+    "final_accuracy": _SPREAD,
+    "forgetting": _SPREAD,
+    "confusion": {"labels": list, "counts": [[_NUMBER]]},
+    "memory": {"as_the_paper_counts": dict, "all_the_next_increment_needs": dict},
+}
+_RESULTS = {"format": int, "run": dict, "records": [_RECORD]}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One results file."""
+
+    label: str
+    content: Json
+
+
+@dataclass(frozen=True)
+class Row:
+    """One record of one run."""
+
+    label: str
+    run: Run
+    record: Json
+
+    @property
+    def published(self) -> tuple[float, float, float] | None:
+        """The paper's Ψ_base, Ψ_new, Ψ_all of this data set and method."""
+        return paper.PSI.get(self.record["dataset"], {}).get(self.record["method"])
+
+    @cached_property
+    def classes_seen(self) -> list[int]:
+        """The number of classes after every task that all orders have finished."""
+        tasks = min((order["tasks"] for order in self.record["orders"]), key=len)
+        return [task["classes_seen"] for task in tasks]
+
+    def courses(self, field: str) -> list[list[float]]:
+        """One value per task, for every order."""
+        n = len(self.classes_seen)
+        return [[task[field] for task in order["tasks"][:n]] for order in self.record["orders"]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rows that may be compared: same data, same features."""
+
+    dataset: str
+    backbone: str
+    rows: list[Row]
+
+    @property
+    def title(self) -> str:
+        """Data set and backbone as people call them."""
+        return f"{DATASETS.get(self.dataset, self.dataset)} on {short_backbone(self.backbone)}"
+
+
+def short_backbone(identity: str) -> str:
+    """The identity with the first digits of its hash: enough to tell two apart."""
+    return re.sub(r":sha256-([0-9a-f]{8})[0-9a-f]*", r" (\1)", identity)
+
+
+def load(sources: Sequence[Path | str | Json]) -> list[Run]:
+    """The runs; a folder stands for the `results.json` in it."""
+    if not sources:
+        raise ValueError("a report needs at least one results file")
+    runs = []
+    for number, source in enumerate(sources, 1):
+        if isinstance(source, Mapping):
+            name, label, content = f"results {number}", f"run {number}", source
+        else:
+            path = Path(source)
+            path = path / "results.json" if path.is_dir() else path
+            name, content = str(path), _read(path)
+            label = path.resolve().parent.name if path.name == "results.json" else path.stem
+        problem = next(_problems(content, _RESULTS, ""), None)
+        if problem is None and content["format"] != 1:
+            problem = f"format {content['format']} is not known to this version of engram"
+        if problem is not None:
+            raise ValueError(f"{name} is not a results file of `engram bench`: {problem}")
+        runs.append((label, content))
+    labels = _distinct([label for label, _ in runs], ())
+    return [Run(label, content) for label, (_, content) in zip(labels, runs, strict=True)]
+
+
+def group(runs: Sequence[Run]) -> list[Group]:
+    """The records of all runs by data set and backbone, in the order of their first appearance."""
+    found: dict[tuple[str, str], list[tuple[Run, Json]]] = {}
+    for run in runs:
+        for record in run.content["records"]:
+            found.setdefault((record["dataset"], record["backbone"]), []).append((run, record))
+    groups = []
+    for (dataset, backbone), members in found.items():
+        methods = list(dict.fromkeys(record["method"] for _, record in members))
+        members.sort(key=lambda member: methods.index(member[1]["method"]))  # the same method of two runs, side by side
+        labels = _distinct(
+            [record["method"] for _, record in members],
+            ([run.label for run, _ in members], [record.get("preset") or "" for _, record in members]),
+        )
+        rows = [Row(label, run, record) for label, (run, record) in zip(labels, members, strict=True)]
+        groups.append(Group(dataset, backbone, rows))
+    return groups
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"{path} does not exist; `engram bench --out DIR` writes it") from None
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a results file of `engram bench`: not JSON ({error})") from None
+
+
+def _problems(value: Any, shape: Any, where: str) -> Iterator[str]:
+    if isinstance(shape, dict):
+        if not isinstance(value, Mapping):
+            yield f"{where or 'the file'} is not an object"
+            return
+        for key, inner in shape.items():
+            name = f"{where}.{key}" if where else key
+            if key not in value:
+                yield f"{name} is missing"
+            else:
+                yield from _problems(value[key], inner, name)
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            yield f"{where} is not a list"
+        elif not value:
+            yield f"{where} is empty"
+        else:
+            for i, item in enumerate(value):
+                yield from _problems(item, shape[0], f"{where}[{i}]")
+                if shape[0] is _RECORD:
+                    given = {key: inner for key, inner in _OPTIONAL.items() if item.get(key) is not None}
+                    yield from _problems(item, given, f"{where}[{i}]")
+    elif not isinstance(value, shape):
+        yield f"{where} is {json.dumps(value, default=str)[:40]}"
+
+
+def _distinct(labels: Sequence[str], qualifiers: Iterable[Sequence[str]]) -> list[str]:
+    """Labels that appear twice get what tells them apart: a qualifier where it does, else a number."""
+    labels = list(labels)
+    for qualifier in qualifiers:
+        twice = {label for label, n in Counter(labels).items() if n > 1}
+        for label in twice:
+            at = [i for i, other in enumerate(labels) if other == label]
+            if len({qualifier[i] for i in at}) > 1:
+                for i in at:
+                    labels[i] = f"{label} · {qualifier[i]}" if qualifier[i] else label
+    counts, seen = Counter(labels), Counter[str]()
+    for i, label in enumerate(labels):
+        seen[label] += 1
+        if counts[label] > 1:
+            labels[i] = f"{label} #{seen[label]}"
+    return labels

@@ -1,0 +1,1 @@
+"""How a training step is taken."""

@@ -1,0 +1,325 @@
+"""IncrementalClassifier: the scikit-learn estimator people import."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from engram.backbones import Backbone, RecordedBackbone
+from engram.device import resolve_device
+from engram.images import Pictures, extract, holds_pictures
+from engram.io import model_file
+from engram.learner import Label, Learner, MemoryTable, Progress, State
+from engram.methods import METHODS, find_method
+
+
+class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that learns new classes one at a time, from their own data alone.
+
+    `fit` trains the base; `partial_fit` then learns what is new, under class names nobody announced before. X is a
+    table of feature vectors or, with a backbone, pictures: paths, PIL images, or one uint8 array (N, H, W, 3).
+
+    Parameters
+    ----------
+    method : how to learn: a name of `engram methods`, or a `Learner` class of your own.
+    config : settings of that method, by name; those left out have the method's defaults.
+    backbone : name of a frozen network (see `engram.backbones.names`) or one made by `engram.backbones.create`, which
+        turns pictures into features; None takes feature vectors only.
+    temperature : of the softmax in `predict_proba`; None takes the method's own.
+    random_state : int, RandomState or None.
+    device : "auto" (CUDA if there is one), "cpu", "cuda".
+    progress : called with an `engram.Progress` after every epoch.
+
+    Attributes
+    ----------
+    classes_ : labels known, the base's sorted, later ones in the order they were learned.
+    counts_ : samples each class was learned from; None where the method does not keep that.
+    class_vectors_ : one vector per class that places it among the others; None where the method has none.
+    can_learn_ : whether the model can learn on; one that was saved slim cannot.
+    method_ : name of the method, as in the model file.
+    config_ : every setting of the method.
+    n_features_in_ : features per sample.
+    backbone_identity_ : which network made the features, down to a hash of its weights; None for feature vectors.
+    backbone_ : that network itself.
+    learner_ : the method itself.
+    notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from engram import IncrementalClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = IncrementalClassifier("slda").fit(X[y < 5], y[y < 5])
+    >>> clf = clf.partial_fit(X[y == 7], y[y == 7])
+    >>> clf.classes_.tolist()
+    [0, 1, 2, 3, 4, 7]
+    """
+
+    def __init__(
+        self,
+        method: str | type[Learner] = "prototypes",
+        *,
+        config: Mapping[str, Any] | None = None,
+        backbone: str | Backbone | None = None,
+        temperature: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "auto",
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.method = method
+        self.config = config
+        self.backbone = backbone
+        self.temperature = temperature
+        self.random_state = random_state
+        self.device = device
+        self.progress = progress
+
+    # --- learning -------------------------------------------------------------------------------------------------
+
+    def fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
+        """Base training: start over with these classes."""
+        kind = find_method(self.method)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        learner = kind(kind.configure(self.config), seed=seed, device=self.device)
+        recorded = None if self.backbone is None else RecordedBackbone(self.backbone)
+        self._learn(learner, recorded, X, y, reset=True)
+        self.notes_: dict[str, Any] = {}
+        return self
+
+    def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
+        """Learn one task more: classes with new names, or more data of known ones. The first call is `fit`."""
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        return self._learn(self.learner_, self._recorded, X, y, reset=False)
+
+    def _learn(
+        self, learner: Learner, recorded: RecordedBackbone | None, X: ArrayLike | Pictures, y: ArrayLike, reset: bool
+    ) -> Self:
+        _refuse_mixed_labels(y)
+        before = dict(vars(self))
+        try:
+            vectors = self._vectors(X, recorded)
+            features, labels = validate_data(self, vectors, y, reset=reset, dtype=np.float32, order="C")
+            check_classification_targets(labels)
+            learner.learn(features, labels, self.progress)
+        except BaseException:
+            self.__dict__ = before  # scikit-learn notes the width of X before anything is learned from it
+            raise
+        self.learner_, self._recorded = learner, recorded
+        return self
+
+    def _vectors(self, X: ArrayLike | Pictures, recorded: RecordedBackbone | None) -> Any:
+        """Features of pictures; anything else as it is. A picture that cannot be read is an error."""
+        if not holds_pictures(X):
+            return X
+        if recorded is None:
+            raise ValueError(
+                "X holds pictures, but this classifier takes feature vectors; "
+                "make it with IncrementalClassifier(backbone='efficientnet_lite0'), or extract features first"
+            )
+        pictures: Any = X
+        if not (isinstance(X, np.ndarray) and X.dtype == np.uint8):
+            pictures = list(pictures)
+        return extract(pictures, recorded.network(), device=self.device, strict=True).values
+
+    # --- predicting -----------------------------------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike | Pictures) -> NDArray[Any]:
+        """The best class of each sample."""
+        features = self._features(X)
+        return self.learner_.predict(features)
+
+    def nearest(self, X: ArrayLike | Pictures, k: int = 3) -> tuple[NDArray[Any], NDArray[np.float32]]:
+        """The `k` best classes of each sample, best first, and their scores; both (n, k)."""
+        features = self._features(X)
+        scores, rows = self.learner_.nearest(features, k)
+        return self.classes_[rows], scores
+
+    def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
+        """The method's score of each class, (n, classes); with two classes, as scikit-learn has it, (n,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
+        """Softmax over scores / `temperature`."""
+        scores = self._scores(X).astype(np.float64)
+        logits = scores / (self.learner_.temperature if self.temperature is None else self.temperature)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
+        return proba
+
+    def _scores(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
+        features = self._features(X)
+        return self.learner_.scores(features)
+
+    def _features(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
+        self._require_fitted()
+        if not self.learner_.labels:
+            raise ValueError("every class has been forgotten; teach one with partial_fit")
+        checked: NDArray[np.float32] = validate_data(
+            self, self._vectors(X, self._recorded), reset=False, dtype=np.float32, order="C"
+        )
+        return checked
+
+    # --- what is known ---------------------------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The labels known; columns of `predict_proba` follow them."""
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError("classes_ exists once the classifier is fitted")
+        return np.asarray(self.learner_.labels)
+
+    @property
+    def counts_(self) -> NDArray[np.int64] | None:
+        """How many samples each class was learned from."""
+        self._require_fitted()
+        counts = self.learner_.counts()
+        return None if counts is None else np.asarray(counts, dtype=np.int64)
+
+    @property
+    def class_vectors_(self) -> NDArray[np.float32] | None:
+        """One vector per class that places it among the others."""
+        self._require_fitted()
+        return self.learner_.class_vectors()
+
+    @property
+    def can_learn_(self) -> bool:
+        """Whether the model can learn on."""
+        self._require_fitted()
+        return self.learner_.can_learn
+
+    @property
+    def method_(self) -> str:
+        """Name of the method."""
+        self._require_fitted()
+        return self.learner_.method
+
+    @property
+    def config_(self) -> dict[str, Any]:
+        """Every setting of the method."""
+        self._require_fitted()
+        return asdict(self.learner_.config)
+
+    @property
+    def backbone_(self) -> Backbone:
+        """The frozen network the model was taught with, made when it is first asked for."""
+        self._require_fitted()
+        if self._recorded is None:
+            raise AttributeError("this model was taught with feature vectors; it has no backbone")
+        return self._recorded.network()
+
+    @property
+    def backbone_identity_(self) -> str | None:
+        """Name of that network and hash of its weights; None for a model of feature vectors."""
+        self._require_fitted()
+        return None if self._recorded is None else self._recorded.identity
+
+    def forget(self, label: Label) -> Self:
+        """Remove a class: its name and what is kept of it alone. ValueError if it is not known."""
+        self._require_fitted()
+        self.learner_.forget(label)
+        return self
+
+    def rename(self, old: Label, new: Label) -> Self:
+        """Give a class another name."""
+        self._require_fitted()
+        self.learner_.rename(old, new)
+        return self
+
+    def memory(self) -> MemoryTable:
+        """Every tensor that is kept: name -> shape, dtype, bytes, in the groups network, class memory, stored samples
+        and consolidation state.
+        """
+        self._require_fitted()
+        return self.learner_.memory()
+
+    # --- the model file --------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, slim: bool = False) -> None:
+        """Write the model file. `slim` leaves out what only further learning needs: such a model only predicts."""
+        self._require_fitted()
+        if METHODS.get(self.learner_.method) is not type(self.learner_):
+            raise ValueError(
+                f"{type(self.learner_).__name__} is no method of `engram methods`: a file of it could not be opened"
+            )
+        state = self.learner_.state(slim=slim)
+        header = {
+            "method": self.learner_.method,
+            "learner": state.meta,
+            "backbone": None if self._recorded is None else self._recorded.as_json(),
+            "estimator": {"temperature": self.temperature},
+            "notes": self.notes_,
+        }
+        model_file.write(path, state.tensors, header)
+
+    def export(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        """Write the model, backbone included, as one ONNX or torch.export graph (PATH ends in .onnx or .pt2).
+
+        Returns what the graph takes and gives. The model has to be on the CPU: load it with device="cpu".
+        """
+        from engram.io.export import export
+
+        if self.backbone_identity_ is None:
+            raise ValueError("only a model that was taught pictures can be exported")
+        return export(self.backbone_.cpu(), self.learner_, Path(path))
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, backbone: str | Backbone | None = None, device: str = "auto"
+    ) -> Self:
+        """Read a model file; going on from it equals never having saved.
+
+        A model of pictures makes its backbone by the recorded name, when a picture comes; give `backbone` where that
+        is not enough, as for a weights file of one's own. Another network than the recorded one is refused.
+        """
+        resolve_device(device)  # a device that is not there is no fault of the file
+        tensors, header = model_file.read(path)
+        try:
+            learner = find_method(header["method"]).from_state(State(tensors, header["learner"]), device)
+            clf = cls(
+                learner.method,
+                config=asdict(learner.config),
+                random_state=learner.seed,
+                device=device,
+                **header["estimator"],
+            )
+            clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
+            described = header["backbone"]
+            blind = described and RecordedBackbone.from_json(described, None)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            reason = model_file.one_line(error)
+            raise model_file.ModelFileError(f"{path} is not a model this version can use: {reason}") from error
+        if backbone is not None and described is None:
+            raise ValueError("the model was taught with feature vectors; load it without backbone=")
+        clf.learner_ = learner
+        clf._recorded = RecordedBackbone.from_json(described, backbone) if backbone is not None else blind
+        clf.backbone = None if clf._recorded is None else clf._recorded.backbone
+        clf.n_features_in_ = learner.n_features
+        return clf
+
+    # --- scikit-learn's conventions --------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "learner_")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this IncrementalClassifier knows no class yet; call fit or partial_fit first")
+
+
+def _refuse_mixed_labels(y: ArrayLike) -> None:
+    """Before numpy makes strings of all of them, as it would of ["cat", 3]."""
+    if isinstance(y, list | tuple) or (isinstance(y, np.ndarray) and y.dtype == object):
+        labels: Iterable[Any] = y
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise ValueError("labels mix str and other types; give them all as str, or all as int")

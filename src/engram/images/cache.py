@@ -1,0 +1,252 @@
+"""Features on disk: φ is frozen, so each picture goes through it once.
+
+Below the cache's root there is one folder per backbone, preprocessing and number format, and in it immutable shards
+(see `engram.images.shard`) with names of their own. So processes need no lock: each adds shards, none changes one,
+and two that compute the same picture at once merely keep it twice.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator, KeysView
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from engram.backbones import Backbone
+from engram.images.content import Unchanged, content_keys
+from engram.images.extraction import Features, Images, Progress, check_images, stream
+from engram.images.running import Array
+from engram.images.shard import SUFFIX, TEMPORARY, DamagedShardError, Rows, Shard, open_shard, write_shard
+from engram.images.stored import Stored
+
+SHARD_ROWS = 1024  # a kill costs at most this many pictures; 32 MB at 8192 dimensions
+_ABANDONED = 3600.0  # seconds after which a file nobody finished writing is removed
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """What the cache holds for one backbone and preprocessing."""
+
+    identity: str
+    preprocess: str
+    dtype: str
+    count: int
+    bytes: int
+    path: Path
+
+
+class FeatureCache:
+    """Features kept below `root`: by default the folder ENGRAM_CACHE names, or the platform's cache folder.
+
+    `dtype="float16"` halves the disk space at three significant digits.
+
+    >>> cache = FeatureCache("/tmp/somewhere")  # made when something is kept
+    >>> [entry.count for entry in cache.entries()]
+    []
+    """
+
+    def __init__(
+        self, root: str | os.PathLike[str] | None = None, dtype: Literal["float32", "float16"] = "float32"
+    ) -> None:
+        if dtype not in ("float32", "float16"):
+            raise ValueError(f"dtype is {dtype!r}; it must be 'float32' or 'float16'")
+        self.root = Path(root or os.environ.get("ENGRAM_CACHE") or _platform_folder()).expanduser()
+        self.dtype = np.dtype(dtype)
+        self._verified: set[Path] = set()  # shards never change, so checking each once is enough
+
+    def features(
+        self,
+        images: Images,
+        backbone: Backbone,
+        *,
+        batch_size: int | None = None,
+        device: str | torch.device = "auto",
+        workers: int | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Features:
+        """Do as `extract` does, but compute only what the cache does not hold yet."""
+        stored = self.fill(
+            images,
+            backbone,
+            batch_size=batch_size,
+            device=device,
+            workers=workers,
+            strict=strict,
+            progress=progress,
+        )
+        return Features(stored[:], stored.kept, stored.skipped)
+
+    def fill(
+        self,
+        images: Images,
+        backbone: Backbone,
+        *,
+        batch_size: int | None = None,
+        device: str | torch.device = "auto",
+        workers: int | None = None,
+        strict: bool = False,
+        progress: Progress | None = None,
+    ) -> Stored:
+        """Do as `features` does, but leave the features on disk: memory stays bounded however many there are."""
+        check_images(images)
+        folder = self._folder(backbone)
+        _sweep(folder)
+        keys, bad = content_keys(images, workers, strict)
+        first: dict[bytes, int] = {}  # of equal pictures only the first is computed
+        for position, key in enumerate(keys):
+            if key is not None:
+                first.setdefault(key, position)
+        shards: list[Rows] = []
+        places: dict[bytes, tuple[int, int]] = {}
+
+        def enter(shard: Shard, shard_keys: list[bytes]) -> None:
+            places.update((key, (len(shards), row)) for row, key in enumerate(shard_keys) if key in first)
+            shards.append(shard.map())
+
+        for shard, shard_keys in self._usable(folder, first.keys()):
+            enter(shard, shard_keys)
+        missing = [position for key, position in first.items() if key not in places]
+        done = len(images) - len(missing)
+        if progress is not None:
+            progress(done, len(images))
+        writer = _Writer(folder, self.dtype, {"identity": backbone.identity, "preprocess": backbone.preprocess.key()})
+        try:
+            for batch in stream(
+                images if isinstance(images, np.ndarray) else Unchanged(images, keys),
+                backbone,
+                positions=missing,
+                batch_size=batch_size,
+                device=device,
+                workers=workers,
+                strict=strict,
+            ):
+                writer.add([keys[position] or b"" for position in batch.kept], batch.values)
+                bad += batch.bad
+                done += len(batch.kept) + len(batch.bad)
+                if progress is not None:
+                    progress(done, len(images))
+        finally:
+            writer.flush()  # also when interrupted: what was computed is kept
+        for path, shard_keys in writer.written:
+            enter(open_shard(path), shard_keys)
+        return Stored.gather(images, keys, bad, places, shards, backbone.dim or 0)
+
+    def entries(self) -> list[CacheEntry]:
+        """List what is kept, per backbone and preprocessing."""
+        found = []
+        for folder in self._folders():
+            shards = [shard for shard in map(_open, _files(folder)) if shard is not None]
+            if shards:
+                about = shards[0].metadata
+                count = len({key for shard in shards for key in shard.keys()})  # noqa: SIM118 (a method of ours)
+                size = sum(shard.size for shard in shards)
+                dtype = shards[0].dtype.name
+                found.append(CacheEntry(about["identity"], about["preprocess"], dtype, count, size, folder))
+        return found
+
+    def clear(self, identity: str | None = None) -> int:
+        """Remove the features of one backbone, or all, and no file that is not the cache's; return the bytes freed."""
+        folders = self._folders() if identity is None else [e.path for e in self.entries() if e.identity == identity]
+        freed = 0
+        for folder in folders:
+            for path in [*_files(folder), *folder.glob(f"{TEMPORARY}*")]:
+                freed += path.stat().st_size
+                path.unlink()
+            if not any(folder.iterdir()):
+                folder.rmdir()
+        return freed
+
+    def _folder(self, backbone: Backbone) -> Path:
+        text = "\0".join([backbone.identity, backbone.preprocess.key(), self.dtype.name])
+        legible = re.sub(r"[^A-Za-z0-9._-]+", "-", backbone.identity)[:60].strip("-.")
+        return self.root / "features" / f"{legible}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+    def _folders(self) -> list[Path]:
+        parent = self.root / "features"
+        return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+
+    def _usable(self, folder: Path, wanted: KeysView[bytes]) -> Iterator[tuple[Shard, list[bytes]]]:
+        """Yield the shards that hold something wanted; damaged ones are removed, so that they are computed again."""
+
+        def check(path: Path) -> tuple[Shard, list[bytes]] | None:
+            shard = _open(path, remove=True)
+            keys = [] if shard is None else shard.keys()
+            if shard is None or wanted.isdisjoint(keys):
+                return None
+            if path not in self._verified and not shard.intact():
+                path.unlink(missing_ok=True)
+                return None
+            self._verified.add(path)
+            return shard, keys
+
+        with ThreadPoolExecutor(os.cpu_count(), "engram-check") as pool:
+            yield from (usable for usable in pool.map(check, _files(folder)) if usable is not None)
+
+
+class _Writer:
+    """Gathers rows and writes a shard whenever there are enough of them."""
+
+    def __init__(self, folder: Path, dtype: np.dtype[Any], about: dict[str, str]) -> None:
+        self.folder, self.dtype, self.about = folder, dtype, about
+        self.written: list[tuple[Path, list[bytes]]] = []
+        self.keys: list[bytes] = []
+        self.values: Array | None = None
+
+    def add(self, keys: list[bytes], values: Array) -> None:
+        while keys:
+            if self.values is None:
+                self.values = np.empty((SHARD_ROWS, values.shape[1]), self.dtype)
+            start, take = len(self.keys), min(len(keys), SHARD_ROWS - len(self.keys))
+            self.values[start : start + take] = values[:take]
+            self.keys += keys[:take]
+            keys, values = keys[take:], values[take:]
+            if len(self.keys) == SHARD_ROWS:
+                self.flush()
+
+    def flush(self) -> None:
+        if self.values is None or not self.keys:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = write_shard(self.folder, self.keys, self.values[: len(self.keys)], self.about)
+        self.written.append((path, self.keys))
+        self.keys = []
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{'[0-9a-f]' * 32}{SUFFIX}"))
+
+
+def _open(path: Path, remove: bool = False) -> Shard | None:
+    try:
+        return open_shard(path)
+    except FileNotFoundError:
+        return None  # cleared by another process since it was listed
+    except DamagedShardError:
+        if remove:
+            path.unlink(missing_ok=True)
+        return None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a killed process left unfinished long ago; recent files may be another process's work."""
+    for path in folder.glob(f"{TEMPORARY}*"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > _ABANDONED:
+                path.unlink()
+
+
+def _platform_folder() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "engram" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "engram"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "engram"

@@ -1,0 +1,68 @@
+"""Features that lie on disk, as if they were an array."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from engram.images.decode import source_name
+from engram.images.extraction import Images, Skipped
+from engram.images.running import Array, Bad
+from engram.images.shard import Rows
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Features that lie in the cache, memory-mapped: `stored[a:b]`, or any other index of rows, reads just those.
+
+    `kept` and `skipped` are as in `Features`.
+    """
+
+    kept: Array
+    skipped: list[Skipped]
+    dim: int
+    _shards: list[Rows]
+    _shard_of: Array
+    _row_of: Array
+
+    def __len__(self) -> int:
+        return len(self.kept)
+
+    def __getitem__(self, index: Any) -> Array:
+        """Return rows as float32: (dim,) for a number, (n, dim) for a slice, a mask or a list of numbers."""
+        chosen = np.arange(len(self))[index]
+        shard_of, row_of = self._shard_of[chosen].reshape(-1), self._row_of[chosen].reshape(-1)
+        values = np.empty((chosen.size, self.dim), np.float32)
+        for number in np.unique(shard_of):
+            here = np.flatnonzero(shard_of == number)
+            values[here] = self._shards[number].values[row_of[here]]
+            self._shards[number].release()
+        return values.reshape(*chosen.shape, self.dim)
+
+    @classmethod
+    def gather(
+        cls,
+        images: Images,
+        keys: Sequence[bytes | None],
+        bad: Sequence[Bad],
+        places: Mapping[bytes, tuple[int, int]],
+        shards: list[Rows],
+        dim: int,
+    ) -> Self:
+        """Find every picture's row: `places` says per content hash in which of the shards and where in it."""
+        kept: list[int] = []
+        where: list[tuple[int, int]] = []
+        skipped: list[Skipped] = []
+        reasons = {keys[one.position]: one.reason for one in bad}  # equal pictures fail for equal reasons
+        named = {one.position: (one.name, one.reason) for one in bad}
+        for position, key in enumerate(keys):
+            if key is not None and key in places:
+                kept.append(position)
+                where.append(places[key])
+            else:
+                again = (source_name(images[position]) or f"image {position}", reasons[key])
+                skipped.append(named.get(position, again))
+        places_of = np.asarray(where, np.intp).reshape(-1, 2)
+        dim = shards[0].values.shape[1] if shards else dim
+        return cls(np.asarray(kept, np.intp), skipped, dim, shards, places_of[:, 0], places_of[:, 1])

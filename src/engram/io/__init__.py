@@ -1,0 +1,1 @@
+"""The model file and what a model is exported to."""

@@ -1,0 +1,301 @@
+"""What every method is: three verbs, `learn`, `predict`, `state`, and the names of what it knows."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, check_consistent_length
+from torch import Tensor
+
+from engram.device import resolve_device
+
+Label = str | int
+
+# The first word of a tensor's name says what it is kept for.
+GROUPS = {
+    "network": "network",
+    "classes": "class memory",
+    "samples": "stored samples",
+    "consolidation": "consolidation state",
+}
+
+
+def has_row_per_class(name: str) -> bool:
+    """Whether the tensor of that name has one row for every class: the class memory, and read-outs called `head`."""
+    return name.startswith("classes.") or ".head." in name
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a progress callback is told at the end of every epoch."""
+
+    phase: str
+    epoch: int
+    epochs: int
+    loss: float
+
+
+@dataclass(frozen=True)
+class About:
+    """What to know about a method before comparing it with others."""
+
+    title: str
+    paper: str
+    per_class: str  # what it stores of a class
+    keeps_samples: bool = False
+    given: str = ""  # what it is told or allowed that the protocol gives to nobody else
+    forgets: bool = False  # a lower bound: nothing is done to remember earlier tasks
+    told_the_task: bool = False  # answers among the classes of the sample's own task only
+    copies_network: bool = False  # needs the network as it was, beside the one being trained, while it learns
+
+
+@dataclass(frozen=True)
+class State:
+    """All that a learner is: named tensors, and a JSON-able description. A model file holds exactly this."""
+
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class MemoryEntry:
+    """One tensor a learner keeps."""
+
+    name: str
+    group: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
+class MemoryTable(dict[str, MemoryEntry]):
+    """What is kept, tensor by tensor, name -> entry."""
+
+    @property
+    def total(self) -> int:
+        """Bytes of everything."""
+        return sum(entry.bytes for entry in self.values())
+
+    def by_group(self) -> dict[str, int]:
+        """Bytes of *network*, *class memory*, *stored samples* and *consolidation state*."""
+        return {g: sum(e.bytes for e in self.values() if e.group == g) for g in GROUPS.values()}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task, checked and on the device. `targets` are positions in `labels`: all classes, the known ones first."""
+
+    features: Tensor
+    targets: Tensor
+    labels: list[Label]
+    known: int
+    progress: Callable[[Progress], None] | None = None
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are once this task is learned."""
+        return len(self.labels)
+
+    def new_rows(self) -> Tensor:
+        """The positions of the classes this task holds samples of."""
+        rows: Tensor = self.targets.unique()
+        return rows
+
+
+class Learner(ABC):
+    """A class-incremental learner over feature vectors.
+
+    `learn` takes one task: features and the labels they carry, any of them new. A failed or interrupted `learn`
+    leaves the learner as it was. Randomness depends on `seed` and the number of tasks learned, on nothing else, so
+    going on after a reload draws what going on would have drawn.
+    """
+
+    method: ClassVar[str]
+    about: ClassVar[About]
+    config_type: ClassVar[type[Any]]  # a frozen dataclass with every setting
+    defaults: ClassVar[Mapping[str, Any]] = {}  # settings of this method that differ from its dataclass's
+    few_samples: ClassVar[Mapping[str, Any]] = {}  # settings for some dozens of samples per class
+
+    config: Any
+
+    def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
+        self.config = self.configure() if config is None else config
+        self.seed = seed
+        self.device = resolve_device(device)
+        self.tasks_learned = 0
+        self.n_features: int | None = None
+
+    @classmethod
+    def configure(cls, settings: Mapping[str, Any] | None = None) -> Any:
+        """The method's configuration with some settings changed; ValueError names an unknown or impossible one."""
+        known = [field.name for field in fields(cls.config_type)]
+        for name in settings or {}:
+            if name not in known:
+                raise ValueError(f"{cls.method} has no setting {name!r}; it has {', '.join(known) or 'none'}")
+        try:
+            return cls.config_type(**{**cls.defaults, **(settings or {})})
+        except TypeError as error:
+            raise ValueError(f"impossible settings for {cls.method}: {error}") from error
+
+    @property
+    @abstractmethod
+    def labels(self) -> list[Label]:
+        """The classes known, in the order they were learned."""
+
+    @abstractmethod
+    def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
+        """How well each sample fits each class, (n, classes), columns as `labels`; the largest is the answer."""
+
+    @abstractmethod
+    def _scores(self, features: Tensor) -> Tensor:
+        """`scores`, of checked features, in torch alone."""
+
+    def scorer(self) -> Callable[[Tensor], Tensor]:
+        """Scores as a function of tensors that torch can trace, for export."""
+        return self._scores
+
+    @abstractmethod
+    def nearest(
+        self, X: ArrayLike | Tensor, k: int = 1, among: Sequence[Label] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """The `k` best classes of each sample, best first: their scores and positions in `labels`, both (n, k).
+
+        Never makes a table of all samples by all classes. With `among`, only those classes are considered.
+        """
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by before a softmax makes probabilities of them."""
+        return 1.0
+
+    @property
+    def can_learn(self) -> bool:
+        """Whether all that further learning needs is there."""
+        return True
+
+    def counts(self) -> list[int] | None:
+        """How many samples each class was learned from, in the order of `labels`; None if that is not kept."""
+        return None
+
+    def class_vectors(self) -> NDArray[np.float32] | None:
+        """One vector per class that says where it lies among the others; None for a method that has none."""
+        return None
+
+    @abstractmethod
+    def state(self, slim: bool = False) -> State:
+        """All that is needed to go on, or (slim) to predict only."""
+
+    @classmethod
+    @abstractmethod
+    def from_state(cls, state: State, device: str = "auto") -> Self:
+        """The learner a state was taken from."""
+
+    @abstractmethod
+    def forget(self, label: Label) -> None:
+        """Remove a class; ValueError if it is not known."""
+
+    @abstractmethod
+    def rename(self, old: Label, new: Label) -> None:
+        """Give a class another name."""
+
+    @abstractmethod
+    def _learn(self, task: Task) -> None:
+        """Learn one task, all or nothing."""
+
+    def learn(
+        self, X: ArrayLike | Tensor, y: Iterable[Any], progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Learn one task."""
+        features = self._features(X)
+        known = self.labels
+        names, targets = index_labels(y, known=known)
+        check_consistent_length(features, targets)
+        position = {label: row for row, label in enumerate(known)}
+        labels = known + [name for name in names if name not in position]
+        position = {label: row for row, label in enumerate(labels)}
+        rows = np.array([position[name] for name in names], dtype=np.int64)[targets]
+        self._learn(Task(features, torch.from_numpy(rows).to(self.device), labels, len(known), progress))
+        self.n_features = features.shape[1]
+        self.tasks_learned += 1
+
+    def predict(self, X: ArrayLike | Tensor, among: Sequence[Label] | None = None) -> NDArray[Any]:
+        """The label of each sample; with `among`, the best of those."""
+        _, rows = self.nearest(X, 1, among)
+        labels: NDArray[Any] = np.asarray(self.labels)[rows[:, 0]]
+        return labels
+
+    @classmethod
+    def passes(cls, config: Any, first: bool) -> int:
+        """How often a task's data is gone through, so that the time left can be told."""
+        return int(getattr(config, "base_epochs" if first else "increment_epochs", 1))
+
+    def sample_growth(self, classes: int) -> float:
+        """The number of stored samples with that many classes, divided by the number stored now."""
+        return classes / max(1, len(self.labels))
+
+    def memory(self) -> MemoryTable:
+        """What is kept, exactly."""
+        return MemoryTable(
+            {
+                name: MemoryEntry(
+                    name,
+                    GROUPS[name.split(".")[0]],
+                    tuple(tensor.shape),
+                    str(tensor.dtype).removeprefix("torch."),
+                    tensor.numel() * tensor.element_size(),
+                )
+                for name, tensor in self.state().tensors.items()
+            }
+        )
+
+    def task_generator(self, device: torch.device | str) -> torch.Generator:
+        """The random numbers of the task at hand."""
+        entropy = np.random.SeedSequence([self.seed, self.tasks_learned]).generate_state(1)
+        return torch.Generator(device).manual_seed(int(entropy[0]))
+
+    def _features(self, X: ArrayLike | Tensor) -> Tensor:
+        if isinstance(X, Tensor):  # already where it is needed, perhaps: no way through numpy
+            checked = X.to(self.device, torch.float32)
+            if checked.ndim != 2 or not len(checked) or not checked.isfinite().all():
+                raise ValueError(f"X must be a table of finite numbers with at least one row, not {tuple(X.shape)}")
+        else:
+            checked = torch.from_numpy(check_array(X, dtype=np.float32, order="C")).to(self.device)
+        if self.n_features is not None and checked.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {checked.shape[1]} features per sample, but the model was trained on {self.n_features}; "
+                f"extract them with the same backbone"
+            )
+        return checked
+
+
+def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[Label], NDArray[np.int64]]:
+    """The distinct labels of `y`, sorted, and each sample's position among them.
+
+    Labels are all str or all int; numpy's own are taken as Python's, and whole floats, which is how some tools hand
+    over ints, as ints.
+    """
+    plain = [_plain(label) for label in y]
+    kinds = {type(label) for label in plain} | {type(label) for label in known}
+    if not kinds <= {str, int}:
+        strange = next(label for label in plain if type(label) not in (str, int))
+        raise ValueError(f"a label must be a str or an int, but {strange!r} is a {type(strange).__name__}")
+    if len(kinds) > 1:
+        raise ValueError("labels mix str and int; give them all as str, or all as int, as the model's classes are")
+    names = sorted(set(plain))
+    position = {name: i for i, name in enumerate(names)}
+    return names, np.array([position[label] for label in plain], dtype=np.int64)
+
+
+def _plain(label: Any) -> Any:
+    value = label.item() if isinstance(label, np.generic) else label
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def require(config: object, condition: bool, name: str, expected: str) -> None:
+    """Refuse an impossible setting by its name."""
+    if not condition:
+        raise ValueError(f"{name} must be {expected}, not {getattr(config, name)!r}")

@@ -1,0 +1,62 @@
+"""One writer at a time: a lock beside the model file, with a record of who holds it.
+
+The lock is the operating system's, so a process that dies, however it dies, lets go of it. The record beside it only
+says who to wait for: one that a killed process left behind is overwritten by the next.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from engram.store.records import now
+
+
+class ModelBusyError(OSError):
+    """Another process is changing the model; the message says which."""
+
+
+@contextlib.contextmanager
+def model_lock(
+    model: Path, doing: str, *, wait: float = 60.0, waiting: Callable[[str], None] | None = None
+) -> Iterator[None]:
+    """Hold the lock of a model file, for instance while `doing` "learn".
+
+    If another process holds it, `waiting` is told who, once; after `wait` seconds a ModelBusyError says so.
+    """
+    target = Path(os.path.realpath(model))
+    file, record = target.with_name(f".{target.name}.lock"), target.with_name(f".{target.name}.holder")
+    lock = FileLock(file)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if waiting is not None:
+            waiting(_holder(record))
+        try:
+            lock.acquire(timeout=wait, poll_interval=0.1)
+        except Timeout:
+            raise ModelBusyError(
+                f"{model} is being changed by {_holder(record)}; wait for it to end, or wait longer with --wait"
+            ) from None
+    try:
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": now()}
+        record.write_text(json.dumps(about))
+        yield
+    finally:
+        # Both go while the lock is held; whoever opened the file in between notices that it is gone, and starts over.
+        for path in (record, file):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        lock.release()
+
+
+def _holder(record: Path) -> str:
+    try:
+        about = json.loads(record.read_text())
+        return f"process {about['pid']} on {about['host']} (engram {about['doing']}, since {about['since']})"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "another process"  # which has only just begun, or is about to end

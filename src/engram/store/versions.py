@@ -1,0 +1,77 @@
+"""Previous versions of a model file, kept in a folder beside it.
+
+Version n of MODEL lies at MODEL.versions/n.engram. It is the old file itself under a second name (a hard link), so that
+keeping it costs no writing and undoing gives back what was there, byte for byte.
+"""
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+from engram.io.model_file import ModelFileError, fsync_folder
+
+_SUFFIX = ".engram"
+
+
+class Versions:
+    """The versions kept of one model file."""
+
+    def __init__(self, model: Path) -> None:
+        self.model = Path(os.path.realpath(model))
+        self.folder = self.model.with_name(self.model.name + ".versions")
+
+    def numbers(self) -> list[int]:
+        """The versions there are, oldest first."""
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return []
+        stems = [name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)]
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
+
+    def path(self, number: int) -> Path:
+        """Where a version lies."""
+        return self.folder / f"{number}{_SUFFIX}"
+
+    def bytes(self) -> int:
+        """What they take on disk."""
+        return sum(self.path(number).stat().st_size for number in self.numbers())
+
+    def keep(self, number: int) -> None:
+        """Give the model file, which is version `number`, its second name. All or nothing."""
+        kept, temporary = self.path(number), self.folder / f".{number}.tmp"
+        try:
+            self.folder.mkdir(exist_ok=True)
+            temporary.unlink(missing_ok=True)
+            try:
+                os.link(self.model, temporary)
+            except OSError:  # a file system without links, or one that has none left
+                shutil.copyfile(self.model, temporary)
+                with temporary.open("rb") as written:
+                    os.fsync(written.fileno())
+            os.replace(temporary, kept)
+            fsync_folder(self.folder)
+        except OSError as error:
+            reason = error.strerror or error
+            raise ModelFileError(f"cannot keep the present version as {kept}: {reason}; nothing was changed") from error
+        finally:
+            # Two names of one file are left alone by a rename: then the temporary one is still there.
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def prune(self, present: int, keep: int) -> None:
+        """Of the versions before `present` leave the last `keep`; later ones were undone, and go."""
+        earlier = [number for number in self.numbers() if number < present]
+        for number in set(self.numbers()) - set(earlier[-keep:] if keep else []):
+            with contextlib.suppress(OSError):  # a version too many does no harm, and the next change tries again
+                self.path(number).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # only if nothing is in it
+            self.folder.rmdir()
+
+    def restore(self, number: int) -> None:
+        """Put a version in the model file's place, at once."""
+        os.replace(self.path(number), self.model)
+        fsync_folder(self.model.parent)
+        with contextlib.suppress(OSError):
+            self.folder.rmdir()

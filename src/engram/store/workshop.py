@@ -1,0 +1,204 @@
+"""A workshop is one model file and all that is done to it: looked at, changed, undone. Nothing here prints.
+
+Changes are made under a lock, to a copy in memory, and become real by one atomic write; the version before is kept
+beside the file. So whatever happens on the way, the file is the model before the change or after it, whole.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from engram.backbones import Backbone
+from engram.estimator import IncrementalClassifier
+from engram.io import model_file
+from engram.learner import Label, has_row_per_class
+from engram.store.lock import model_lock
+from engram.store.records import Event, Notes, now
+from engram.store.versions import Versions
+
+_ABANDONED = 600.0  # seconds after which an unfinished file is nobody's work any more
+
+
+class NothingToDoError(Exception):
+    """What was asked for is so already, or there is nothing it could be done to."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as it was read: the classifier, and what its file says about it."""
+
+    clf: IncrementalClassifier
+    notes: Notes
+
+    @property
+    def names(self) -> list[str]:
+        """The classes known, as text."""
+        return [str(label) for label in self.clf.classes_.tolist()]
+
+    def label(self, name: str) -> Label:
+        """The class of this name; ValueError if there is none."""
+        labels: list[Label] = self.clf.classes_.tolist()
+        if name not in self.names:
+            shown = ", ".join(self.names[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
+            raise ValueError(f"the model knows no class {name!r}; it knows {shown or 'none'}")
+        return labels[self.names.index(name)]
+
+    def pictures(self) -> dict[str, int | None]:
+        """How many pictures each class was learned from; None where the method does not count them."""
+        counts = self.clf.counts_
+        return dict(zip(self.names, [None] * len(self.names) if counts is None else counts.tolist(), strict=True))
+
+    def as_label(self, name: str) -> Label:
+        """A name as the label of a new class: a number where the model's classes are numbers."""
+        if any(isinstance(label, int) for label in self.clf.classes_.tolist()):
+            try:
+                return int(name)
+            except ValueError:
+                raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
+        return name
+
+
+class Workshop:
+    """One model file.
+
+    `wait` is how long to wait for another process that is changing the model, in seconds; `waiting` is told who that
+    is. Reading needs no lock: whoever reads has the model before a change, or after it.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        device: str = "auto",
+        wait: float = 60.0,
+        waiting: Callable[[str], None] | None = None,
+    ) -> None:
+        self.path, self.device, self.wait, self.waiting = Path(path), device, wait, waiting
+        self.versions = Versions(self.path)
+
+    def exists(self) -> bool:
+        """Whether there is a model yet."""
+        return self.path.exists()
+
+    def read(self, backbone: Backbone | None = None) -> Model:
+        """The model as it is now; a ModelFileError says what is wrong with it.
+
+        Whoever has its backbone already spares making it again.
+        """
+        clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
+        return Model(clf, Notes.from_json(clf.notes_, self.path))
+
+    @contextlib.contextmanager
+    def changing(self, doing: str) -> Iterator[None]:
+        """Hold the model's lock."""
+        if not self.versions.model.parent.is_dir():
+            raise ValueError(f"{self.versions.model.parent} is not a folder; make it first")
+        with model_lock(self.path, doing, wait=self.wait, waiting=self.waiting):
+            self._sweep()
+            yield
+
+    def commit(self, clf: IncrementalClassifier, notes: Notes, *, before: Notes | None) -> Model:
+        """Make a change real, under the lock: keep the version before, write the one after, drop what is too old."""
+        if before is not None and notes.keep:
+            self.versions.keep(before.version)
+        clf.notes_ = notes.as_json()
+        clf.save(self.path)
+        self.versions.prune(notes.version, notes.keep)
+        return Model(clf, notes)
+
+    # --- changes that need no pictures ------------------------------------------------------------------------------
+
+    def forget(self, name: str, *, for_good: bool = False) -> None:
+        """Remove a class. `for_good` removes its name from the history and every previous version that is kept."""
+        with self.changing("forget"):
+            before = self.read()
+            label = before.label(name)
+            pictures = before.pictures()[name] or 0
+            before.clf.forget(label)
+            classes = {known: record for known, record in before.notes.classes.items() if known != name}
+            notes = before.notes.after(Event(now(), "forget", {name: pictures}), classes=classes)
+            if for_good:
+                notes = notes.without_name(name)
+                self.versions.prune(notes.version, keep=0)  # first: should the write fail, the same command goes on
+            self.commit(before.clf, notes, before=None if for_good else before.notes)
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a class another name."""
+        with self.changing("rename"):
+            before = self.read()
+            label = before.label(old)
+            if old == new:
+                raise NothingToDoError(f"the class is called {new!r} already")
+            before.clf.rename(label, before.as_label(new))
+            classes = {new if known == old else known: record for known, record in before.notes.classes.items()}
+            event = Event(now(), "rename", {old: 0}, new_name=new)
+            self.commit(before.clf, before.notes.after(event, classes=classes), before=before.notes)
+
+    def undo(self) -> Event | None:
+        """Take the last change back: the version before takes the model's place, byte for byte. Returns the change.
+
+        A damaged model gives way to the last version that is whole; then None is returned.
+        """
+        with self.changing("undo"):
+            try:
+                present = self.read().notes
+            except model_file.DamagedModelError:
+                present = None
+            numbers = [n for n in reversed(self.versions.numbers()) if present is None or n < present.version]
+            for number in numbers:
+                try:
+                    model_file.read(self.versions.path(number))  # a damaged one must not take the model's place
+                except model_file.DamagedModelError:
+                    continue
+                self.versions.restore(number)
+                return present.history[-1] if present and present.history else None
+            raise NothingToDoError(f"no previous version of {self.path} is kept; there is nothing to go back to")
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def info(self, model: Model | None = None) -> dict[str, Any]:
+        """What the model is and keeps, as plain values; whoever has read it already spares reading it again."""
+        model = model or self.read()
+        clf, notes = model.clf, model.notes
+        table = clf.memory()
+        counts = model.pictures()
+        per_class = sum(entry.bytes for name, entry in table.items() if has_row_per_class(name)) // max(1, len(counts))
+        classes = []
+        for name, count in counts.items():
+            record = notes.classes.get(name)
+            learned, increment = (record.learned, record.increment) if record else (None, None)
+            classes.append({"name": name, "pictures": count, "learned": learned, "increment": increment})
+        return {
+            "path": str(self.path),
+            "bytes": self.path.stat().st_size,
+            "backbone": clf.backbone_identity_,
+            "method": clf.method_,
+            "settings": clf.config_,
+            "classes": classes,
+            "bytes_per_class": per_class,
+            "bytes_by_group": table.by_group(),
+            "can_learn": clf.can_learn_,
+            "unknown": notes.unknown and asdict(notes.unknown),
+            "version": notes.version,
+            "versions": {
+                "folder": str(self.versions.folder),
+                "keep": notes.keep,
+                "kept": self.versions.numbers(),
+                "bytes": self.versions.bytes(),
+            },
+        }
+
+    def history(self) -> list[Event]:
+        """Every change so far, oldest first."""
+        return list(self.read().notes.history)
+
+    def _sweep(self) -> None:
+        """Remove what a killed process left unfinished long ago."""
+        for path in self.versions.model.parent.glob(f".{escape(self.versions.model.name)}.*.tmp"):
+            with contextlib.suppress(OSError):
+                if time.time() - path.stat().st_mtime > _ABANDONED:
+                    path.unlink()

@@ -1,0 +1,194 @@
+"""The benchmark: presets, results field by field, resuming after a kill."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from engram.bench.preset import load_preset, preset_for, preset_names
+
+QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
+
+
+def bench(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+
+
+def numbers(path: Path) -> list[dict]:
+    """The results without what may differ from run to run."""
+    records = json.loads(path.read_text())["records"]
+    for record in records:
+        for order in record["orders"]:
+            for task in order["tasks"]:
+                del task["seconds"], task["peak_memory_bytes"]
+    return records
+
+
+def test_every_row_of_the_paper_has_a_preset_that_names_only_real_options():
+    wanted = {f"{d}-{m}" for d in ("cifar100", "cub200") for m in ("mas", "si", "mas-lof", "si-lof")}
+    assert wanted <= set(preset_names())
+    folder = Path(sys.modules["engram.bench.preset"].__file__).parent / "presets"
+    for name in preset_names():
+        preset = load_preset(name)
+        assert f"{preset.dataset}-{preset.method}" == name
+        text = (folder / f"{name}.toml").read_text()
+        for field in fields(preset.config):
+            assert f"\n{field.name} = " in text, f"{name} leaves {field.name} to the default"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("cifar100-mas", ("mas", False, 100, 1e-4, 1.0, 50, 2e-4)),
+        ("cifar100-si", ("si", False, 100, 1e-4, 1.0, 10, 1e-4)),
+        ("cifar100-mas-lof", ("mas", True, 100, 2e-4, 0.2, 50, 1e-4)),
+        ("cifar100-si-lof", ("si", True, 100, 2e-4, 0.2, 25, 2e-4)),
+        ("cub200-mas", ("mas", False, 100, 2e-4, 0.5, 50, 2e-4)),
+        ("cub200-si", ("si", False, 100, 2e-4, 0.5, 50, 2e-4)),
+        ("cub200-mas-lof", ("mas", True, 100, 2e-4, 0.2, 50, 2e-4)),
+        ("cub200-si-lof", ("si", True, 100, 2e-4, 0.2, 25, 2e-4)),
+    ],
+)
+def test_presets_are_the_papers_schedules(name, expected):
+    c = load_preset(name).config
+    found = (c.consolidation, c.outlier_exclusion, c.base_epochs, c.base_rate, c.base_decay, c.increment_epochs)
+    assert (*found, c.increment_rate) == expected
+    assert (c.lambda_mse, c.lambda_cos, c.lambda_l1, c.lambda_reg, c.lambda_center) == (1, 10, 1e-3, 10, 1)
+    assert (c.batch_size, c.base_decay_every, c.pairs) == (64, 25, "random")
+
+
+def test_settings_can_be_changed_by_name():
+    config = load_preset("cifar100-mas", ["base_epochs=3", "layers=[8, 4]", "consolidation=none", "pairs=all"]).config
+    assert (config.base_epochs, config.layers, config.consolidation, config.pairs) == (3, (8, 4), None, "all")
+    with pytest.raises(ValueError, match="prototypes has no setting 'epochs'; it has layers"):
+        load_preset("cifar100-mas", ["epochs=3"])
+    with pytest.raises(ValueError, match="base_rate must be"):
+        load_preset("cifar100-mas", ["base_rate=-1"])
+    with pytest.raises(ValueError, match="no preset is called 'cifar10-mas'"):
+        load_preset("cifar10-mas")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("bench")
+    process = bench("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run", "--json", cwd=folder)
+    assert process.returncode == 0, process.stderr
+    said, written = json.loads(process.stdout), json.loads((folder / "run" / "results.json").read_text())
+    assert said["out"] == "run"
+    for one, other in zip(said["records"], written["records"], strict=True):
+        assert one == {key: other[key] for key in one}
+        assert {"method", "psi_base", "psi_new", "psi_all", "final_accuracy"} <= one.keys()
+    return folder / "run"
+
+
+def test_results_hold_every_field(finished):
+    results = json.loads((finished / "results.json").read_text())
+    assert results["format"] == 1
+    run = results["run"]
+    assert set(run) >= {"engram", "torch", "python", "numpy", "git_revision", "device", "started", "command", "seed"}
+    assert [record["method"] for record in results["records"]] == ["mas", "si-lof"]
+    for record in results["records"]:
+        assert (record["dataset"], record["backbone"]) == ("digits", "pixels")
+        assert record["preset"] == f"digits-{record['method']}"
+        assert record["config"]["base_epochs"] == 3
+        assert record["protocol"] == {"base": 5, "step": 1, "classes": 10, "order_seeds": [0, 1]}
+        assert 0.9 < record["alpha_ideal"]["accuracy"] <= 1
+        assert record["alpha_ideal"]["recipe"]["hidden"] > 0
+        assert record["paper_ideal"] is None  # the paper has no digits
+        for key in ("psi_base", "psi_new", "psi_all", "average_incremental_accuracy", "final_accuracy", "forgetting"):
+            spread = record[key]
+            assert len(spread["values"]) == 2
+            assert spread["mean"] == pytest.approx(sum(spread["values"]) / 2)
+            assert spread["std"] == pytest.approx(abs(spread["values"][0] - spread["values"][1]) / 2**0.5)
+        for order, value in zip(record["orders"], record["psi_base"]["values"], strict=True):
+            assert [task["classes_seen"] for task in order["tasks"]] == [5, 6, 7, 8, 9, 10]
+            later = [task["alpha_base"] for task in order["tasks"][1:]]
+            assert value == pytest.approx(sum(later) / 5 / record["alpha_ideal"]["accuracy"], abs=1e-5)
+            for task in order["tasks"]:
+                assert task["seconds"] > 0
+                assert task["peak_memory_bytes"] > 0
+                assert task["kept_bytes"]["class memory"] == task["classes_seen"] * (256 * 4 + 8)
+        assert record["orders"][0]["classes"] != record["orders"][1]["classes"]
+        assert sum(map(sum, record["confusion"]["counts"])) == 450
+        diagonal = sum(row[i] for i, row in enumerate(record["confusion"]["counts"]))
+        assert diagonal / 450 == pytest.approx(record["final_accuracy"]["values"][0])
+        encoder = (64 * 256 + 256 + 256 * 256 + 256) * 4
+        decoder = (256 * 256 + 256 + 256 * 64 + 64) * 4
+        memory = record["memory"]
+        assert memory["as_the_paper_counts"] == {"100": 100 * 1024, "1000": 1000 * 1024}
+        assert memory["kept_between_increments"]["1000"] == encoder + decoder + 1000 * (1024 + 8)
+        # importance and anchor are of the encoder's size
+        assert memory["all_the_next_increment_needs"]["1000"] == 2 * encoder + decoder + 1000 * (1024 + 8)
+
+
+def test_a_report_is_written_and_can_be_rebuilt(finished):
+    page = (finished / "report.html").read_text()
+    assert "digits" in page
+    (finished / "report.html").unlink()
+    command = [sys.executable, "-c", "from engram.cli import main; main()", "report", str(finished), "--json"]
+    rebuilt = subprocess.run(command, capture_output=True)
+    assert rebuilt.returncode == 0
+    assert json.loads(rebuilt.stdout) == {"report": str(finished / "report.html")}
+    assert (finished / "report.html").stat().st_size == pytest.approx(len(page.encode()), rel=0.05)
+    assert not list(finished.rglob("*.engram"))  # when a run has ended only numbers stay
+
+
+def test_a_killed_run_resumes_and_ends_with_the_same_numbers(finished, tmp_path):
+    arguments = ("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run")
+    command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
+    state = tmp_path / "run" / "state"
+    for part in ("digits-mas-order0/tasks.json", "digits-mas-order1/tasks.json", "digits-si-lof-order0/tasks.json"):
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while not (state / part).exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (tmp_path / "run" / "results.json").exists()
+    learned = [path.stat().st_mtime_ns for path in sorted(state.glob("*/course.json"))]
+    assert learned, "the kills came before anything was finished"
+    process = bench(*arguments, cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert numbers(tmp_path / "run" / "results.json") == numbers(finished / "results.json")
+    assert learned == [path.stat().st_mtime_ns for path in sorted(state.glob("*/course.json"))][: len(learned)]
+
+
+def test_another_run_in_the_same_folder_is_refused(finished):
+    process = bench("digits", "--method", "mas", *QUICK, "--set", "base_rate=0.1", "--out", finished.name, cwd=finished.parent)  # fmt: skip # noqa: E501
+    assert process.returncode == 2
+    assert "holds another run's work; choose another --out" in process.stderr
+
+
+def test_a_method_without_a_preset_for_the_data_set_has_the_birds(tmp_path):
+    assert preset_for("cifar100", "slda") == "cifar100-slda"
+    assert preset_for("digits", "mas") == "digits-mas"
+    assert preset_for("folder", "mas") == "cub200-mas"
+    process = bench("digits", "--method", "slda", "--orders", "1", "--json", "--out", "run", cwd=tmp_path)
+    assert process.returncode == 0, process.stderr
+    (record,) = json.loads(process.stdout)["records"]
+    assert (record["dataset"], record["method"], record["preset"]) == ("digits", "slda", "cub200-slda")
+    assert record["psi_all"]["mean"] > 0.95
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("digits", "--method", "magic"), "no preset is called 'digits-magic'"),
+        (("digits", "--set", "epochs=3"), "prototypes has no setting 'epochs'"),
+        (("cifar100", "--data", "nowhere"), "nowhere"),
+        (("imagenet", "--preset", "cifar100-mas"), "no data set is called 'imagenet'"),
+        (("imagenet", "--method", "mas"), "no data set is called 'imagenet'"),
+        (("digits", "--method", "mas", "--base", "11"), "cannot split 10 classes into a base of 11"),
+    ],
+)
+def test_what_cannot_be_run_is_one_line(arguments, message, tmp_path):
+    process = bench(*arguments, "--out", "run", cwd=tmp_path)
+    assert process.returncode == 2, process.stderr
+    assert message in process.stderr
+    assert len(process.stderr.strip().splitlines()) == 1

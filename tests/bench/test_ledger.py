@@ -1,0 +1,189 @@
+"""Any method runs in the benchmark and resumes; the tables hold what was measured, published, kept and given."""
+
+import json
+import math
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from engram.bench.bench import Bench, run_bench, write_json
+from engram.bench.inputs import load_features
+from engram.bench.ledger import write_tables
+from engram.bench.ledger.entries import entries_of
+from engram.bench.ledger.pictures import costs
+from engram.bench.preset import Preset, load_preset
+from engram.bench.report.costs import apart
+from engram.bench.report.rows import PSI, group, load
+from engram.methods import METHODS
+
+SMALL = {
+    "1nn": (),
+    "slda": (),
+    "icarl": ("base_epochs=3", "increment_epochs=2", "width=32", "exemplars=100"),
+    "fearnet": ("base_epochs=4", "sleep_epochs=2", "bla_epochs=2", "sleep_every=3", "layers=[32, 16]"),
+    "hat": ("base_epochs=3", "increment_epochs=2", "width=32"),
+}
+
+
+def presets() -> list[Preset]:
+    return [load_preset(f"cub200-{name}", changes) for name, changes in SMALL.items()]
+
+
+def plan(out: Path) -> Bench:
+    data = load_features("digits", device="cpu")
+    ideal = {"accuracy": 0.97, "recipe": {}, "validation": {}}
+    write_json(out / "state" / "ideal.json", {"backbone": data.backbone, **ideal})  # measured elsewhere
+    return Bench("digits", data.backbone, data.train, data.test, out, 5, order_seeds=(0, 1), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("peers") / "run"
+    run_bench(plan(out), presets())
+    return out
+
+
+def numbers(content: dict) -> list[dict]:
+    for record in content["records"]:
+        for order in record["orders"]:
+            for task in order["tasks"]:
+                del task["seconds"], task["peak_memory_bytes"]
+    return content["records"]
+
+
+def test_every_row_names_its_learner_and_counts_its_samples(finished):
+    records = {r["method"]: r for r in json.loads((finished / "results.json").read_text())["records"]}
+    assert {name: record["learner"] for name, record in records.items()} == {name: name for name in SMALL}
+    kept = {
+        name: [task["kept_bytes"]["stored samples"] for task in record["orders"][0]["tasks"]]
+        for name, record in records.items()
+    }
+    one = 64 * 4 + 8  # a sample and whose it is
+    assert all(later > earlier for earlier, later in zip(kept["1nn"], kept["1nn"][1:], strict=False))
+    assert kept["1nn"][-1] == 1347 * one
+    assert max(kept["icarl"]) <= 100 * one
+    assert kept["slda"] == [0] * 6
+    assert [size > 0 for size in kept["fearnet"]] == [False, True, True, False, True, True]  # asleep after three
+    assert records["slda"]["final_accuracy"]["mean"] > 0.9
+    assert records["icarl"]["memory"]["as_the_paper_counts"] == {"100": 2000 * 256, "1000": 20000 * 256}
+
+
+def test_hat_is_told_the_task(finished):
+    records = {r["method"]: r for r in json.loads((finished / "results.json").read_text())["records"]}
+    assert records["hat"]["psi_new"]["mean"] == 1.0
+    counts = records["hat"]["confusion"]["counts"]
+    assert all(counts[i][j] == 0 for i in range(5, 10) for j in range(10) if i != j)
+
+
+def test_an_interrupted_run_ends_with_the_same_numbers(finished, tmp_path):
+    def stop_after(tasks: int):
+        def progress(name, seed, task, total, epoch, done):
+            nonlocal tasks
+            tasks -= epoch is None
+            if not tasks:
+                raise KeyboardInterrupt
+
+        return progress
+
+    for tasks in (3, 5, 9):  # tasks of all rows
+        with pytest.raises(KeyboardInterrupt):
+            run_bench(plan(tmp_path), presets(), stop_after(tasks))
+    results = run_bench(plan(tmp_path), presets())
+    again = json.loads(json.dumps(results))
+    assert numbers(again) == numbers(json.loads((finished / "results.json").read_text()))
+
+
+def test_progress_ends_where_the_work_does(tmp_path):
+    bench = replace(plan(tmp_path), order_seeds=(0,))
+    rows = [presets()[1], presets()[2]]
+    told = []
+    run_bench(bench, rows, lambda *all_of_it: told.append(all_of_it[-1]))
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(bench.work(rows), rel=0.02)  # classes are taken to be of one size
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def table_after(text: str, heading: str) -> dict[str, list[str]]:
+    part = text[text.index(heading) :].split("\n| ", 1)[1].split("\n\n")[0]
+    return {row[0]: row[1:] for row in map(cells, ("| " + part).splitlines()[2:])}
+
+
+@pytest.fixture(scope="module")
+def results(finished) -> dict:
+    """The same numbers, said to be of a data set the paper has."""
+    content = json.loads((finished / "results.json").read_text())
+    for record in content["records"]:
+        record["dataset"] = "cub200"
+        theirs = {field: {"mean": record[field]["mean"] * 0.97 / 0.598, "values": [0.0]} for field in PSI}
+        record["paper_ideal"] = {"alpha_ideal": 0.598, **theirs}
+    return content
+
+
+def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tmp_path):
+    text = write_tables([results], tmp_path)
+    assert (tmp_path / "tables.md").read_text() == text
+    psi = table_after(text, "## Table 5: CUB-200-2011")
+    records = {record["method"]: record for record in results["records"]}
+    row = psi["iCaRL"]
+    spread = records["icarl"]["psi_base"]
+    assert row[1].startswith(f"{spread['mean']:.3f} ± {spread['std']:.3f}")
+    assert row[2] == f"{spread['mean'] * 0.97 / 0.598:.3f}"  # by the paper's α_ideal
+    assert (row[3], row[5], row[8]) == ("0.942", "0.547", "0.864")
+    assert row[9:] == ["yes", "2,000 old samples"]
+    assert psi["SLDA"][3] == "–"
+    assert psi["SLDA"][9] == "no"
+    assert "task of every test sample" in psi["HAT"][10]
+    assert psi["GeppNet"][1:4] == ["–", "–", "0.727"]  # published, not run
+    assert psi["MAS"][3] == "0.837"
+    for name, values in psi.items():
+        for measured, published in ((values[1], values[3]), (values[4], values[5]), (values[6], values[8])):
+            if "–" not in (measured, published):
+                low = float(measured.split()[0]) < float(published) - 0.05
+                assert ("▼" in measured) == low, name
+    memory = table_after(text, "## Table 4")
+    assert memory["1-NN"][0] == "CUB-200-2011"
+    assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
+    assert memory["iCaRL"][4:6] == ["512 kB", "5.12 MB"]
+    further = table_after(text, "### What a further class costs")
+    assert set(further) == {METHODS[name].about.title for name in SMALL}
+    assert further["1-NN"][3].endswith("kB")
+
+
+def test_the_pictures_are_pictures(results, tmp_path):
+    text = write_tables([results], tmp_path)
+    for name in re.findall(r"\]\((.*?)\)", text):
+        with Image.open(tmp_path / name) as image:
+            assert image.width > 800
+            assert len(image.convert("RGB").getcolors(1 << 24)) > 50
+
+
+def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_most_ran_on(results, tmp_path):
+    elsewhere = {**next(r for r in results["records"] if r["method"] == "slda"), "backbone": "vgg19:conv4_1@32:abc"}
+    more = {**results, "records": [*results["records"], elsewhere]}
+    rows = [row for found in group(load([more])) for row in found.rows]
+    entries = entries_of("cub200", rows)
+    usual = rows[0].record["backbone"].split("@")[0].split(",")[0]
+    titles = [entry.title for entry in entries if entry.method == "slda"]
+    assert titles == [f"SLDA · {usual.split(':')[0]}", "SLDA · vgg19"]
+    assert sum(entry.title == "iCaRL" for entry in entries) == 1
+    picture = costs(entries)
+    assert usual in picture.note
+    assert all("SLDA · vgg19" not in panel.alt for panel in picture.panels)
+    assert not costs(entries_of("cub200", rows[:-1])).note
+    assert set(titles) < set(table_after(write_tables([more], tmp_path), "## Table 5"))
+
+
+def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():
+    ends = [(1.0, "a", ""), (50.0, "b", ""), (55.0, "c", ""), (90.0, "d", ""), (95.0, "e", "")]
+    places = [math.log10(place) for place in apart(ends, (1.0, 100.0), 0.1)]
+    assert places[0] == 0.0  # nothing is near, so it stays
+    gaps = [above - below for below, above in pairwise(places)]
+    assert min(gaps) >= 0.2 - 1e-9
+    assert max(places) <= 2

@@ -1,0 +1,123 @@
+"""Class orders, tasks and Ψ against hand-made sequences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from engram.bench.metrics import psi
+from engram.bench.offline import Recipe, offline_ideal
+from engram.bench.protocol import Samples, TaskResult, accuracies, class_order, run, split_tasks
+from engram.learner import MemoryTable
+from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.testing import blobs
+
+
+def samples(labels: list[str], seed: int = 0) -> Samples:
+    X, y = blobs(labels, seed=seed)
+    return Samples(torch.from_numpy(X.astype(np.float32)), y)
+
+
+class Parrot:
+    """Answers what it was told to."""
+
+    about = PrototypeLearner.about
+
+    def __init__(self, answers: list[str]) -> None:
+        self.answers = np.asarray(answers)
+
+    def predict(self, X: torch.Tensor) -> np.ndarray:
+        return self.answers[X[:, 0].numpy()]
+
+
+def test_psi_of_a_hand_made_sequence():
+    results = [
+        TaskResult(0, 2, 0.9, 0.9, 0.9),  # the base task itself does not count
+        TaskResult(1, 3, 0.8, 0.5, 0.7),
+        TaskResult(2, 4, 0.6, 0.7, 0.5),
+    ]
+    measured = psi(results, alpha_ideal=0.8)
+    assert measured.base == pytest.approx((0.8 + 0.6) / 2 / 0.8)
+    assert measured.new == pytest.approx((0.5 + 0.7) / 2)
+    assert measured.all == pytest.approx((0.7 + 0.5) / 2 / 0.8)
+    with pytest.raises(ValueError, match="at least one task after the base"):
+        psi(results[:1], 0.8)
+
+
+def test_accuracies_are_on_their_own_classes_against_all_seen():
+    y = np.array(["a", "a", "b", "b", "c", "c", "d", "d"])
+    test = Samples(torch.arange(8)[:, None], y)
+    learner = Parrot(["a", "c", "b", "b", "c", "a", "a", "a"])
+    tasks = [["a", "b"], ["c"], ["d"]]
+    assert accuracies(learner, test, tasks[:2]) == ([3 / 4, 1 / 2], pytest.approx(4 / 6))
+    assert accuracies(learner, test, tasks) == ([3 / 4, 1 / 2, 0.0], 4 / 8)
+
+
+def test_orders_are_seeded_permutations():
+    labels = [str(i) for i in range(20)]
+    assert class_order(labels, 1) == class_order(labels[::-1], 1)
+    assert class_order(labels, 1) != class_order(labels, 2)
+    assert sorted(class_order(labels, 1)) == sorted(labels)
+
+
+def test_tasks():
+    assert split_tasks("abcdef", 3) == [["a", "b", "c"], ["d"], ["e"], ["f"]]
+    assert split_tasks("abcdef", 2, 3) == [["a", "b"], ["c", "d", "e"], ["f"]]
+    with pytest.raises(ValueError, match="cannot split 3 classes into a base of 4"):
+        split_tasks("abc", 4)
+
+
+def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
+    train, test = samples(["a", "b", "c", "d"]), samples(["a", "b", "c", "d"], seed=1)
+    tasks = [["a", "c"], ["d"], ["b"]]
+    config = PrototypeConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
+    shown: list[set[str]] = []
+
+    class Watched(PrototypeLearner):
+        def learn(self, X, y, progress=None):
+            shown.append(set(y))
+            super().learn(X, y, progress)
+
+    learner = Watched(config, device="cpu")
+    results = list(run(learner, train, test, tasks[:2]))
+    results += run(learner, train, test, tasks, best=results[-1].best)
+    assert shown == [{"a", "c"}, {"d"}, {"b"}]
+    assert [(r.task, r.classes_seen) for r in results] == [(0, 2), (1, 3), (2, 4)]
+    assert results[-1].alpha_all > 0.9
+    at_once = list(run(PrototypeLearner(config, device="cpu"), train, test, tasks))
+    assert [replace(r, seconds=0, peak_memory_bytes=0) for r in results] == [
+        replace(r, seconds=0, peak_memory_bytes=0) for r in at_once
+    ]
+
+
+def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
+    y = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 4)
+    test = Samples(torch.arange(12)[:, None], y)
+    answers = ["aaab bbba cccc", "aabb bbba cccc", "cabb bbbb cccc"]  # after each task; columns as y
+
+    class Scripted(PrototypeLearner):
+        def learn(self, X, y, progress=None):
+            self.tasks_learned += 1
+
+        def predict(self, X):
+            said = np.array(list(answers[self.tasks_learned - 1].replace(" ", "")))
+            return said[X[:, 0].numpy()]
+
+        def memory(self):
+            return MemoryTable()
+
+    results = list(run(Scripted(device="cpu"), test, test, [["a"], ["b"], ["c"]]))
+    # a: 3/4, 2/4, 1/4; b: 3/4, 4/4; c: 4/4
+    assert [r.forgetting for r in results] == pytest.approx([0, 1 / 4, ((3 / 4 - 1 / 4) + (3 / 4 - 4 / 4)) / 2])
+    assert results[-1].best == [3 / 4, 1.0, 1.0]
+
+
+def test_the_offline_ideal_picks_the_recipe_that_validates_best():
+    train, test = samples(["a", "b", "c"]), samples(["a", "b", "c"], seed=1)
+    good, useless = Recipe(hidden=16, epochs=20, rate=1e-2), Recipe(hidden=16, epochs=20, rate=0.0)
+    ideal = offline_ideal(train, test, recipes=[useless, good])
+    assert ideal.recipe == good
+    assert ideal.validation[str(good)] > ideal.validation[str(useless)]
+    assert ideal.accuracy > 0.95
+    assert offline_ideal(train, test, recipes=[good]).accuracy == ideal.accuracy

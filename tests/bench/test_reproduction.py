@@ -1,0 +1,55 @@
+"""The ledger says what the results files say."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from engram.bench.ledger import write_tables
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+reproduction = pytest.importorskip("reproduction")
+
+
+def test_the_ledger_is_what_the_results_files_say():
+    page = reproduction.PAGE.read_text()
+    assert reproduction.filled(page) == page, "run: python benchmarks/reproduction.py"
+    files = {path.relative_to(ROOT / "results").with_suffix("") for path in (ROOT / "results").rglob("*.json")}
+    assert {str(file) for file in files} <= set(page.replace("-->", " ").split())
+
+
+def test_the_tables_are_what_the_results_files_say(tmp_path):
+    committed = (ROOT / "docs" / "tables" / "tables.md").read_text()
+    made = write_tables(reproduction.latest(), tmp_path, reproduction.NOTE)
+    assert made == committed, "run: python benchmarks/reproduction.py"
+
+
+def test_the_tables_have_every_configuration_once_as_it_was_run_last():
+    found = {}
+    for name in reproduction.TABLES:
+        found |= {reproduction.configuration(record): record for record in reproduction.read(name)["records"]}
+    shown = [record for run in reproduction.latest() for record in run["records"]]
+    assert len(shown) == len(found)
+    assert all(record == found[reproduction.configuration(record)] for record in shown)
+    assert any(record["method"] == "fearnet" and record["config"]["sleep_trains"] == "head" for record in shown)
+
+
+@pytest.mark.parametrize(
+    ("ours", "word"), [(0.671, "better"), (0.67, "reproduced"), (0.61, "reproduced"), (0.609, "**not reproduced**")]
+)
+def test_verdicts(ours, word):
+    assert reproduction.verdict(ours, 0.64, 0.03) == word
+
+
+def test_psi_in_the_results_follow_from_the_accuracies_there():
+    """Re-derived from the accuracies after every task, which are in the same file."""
+    for path in (ROOT / "results").glob("*.json"):
+        for record in json.loads(path.read_text())["records"]:
+            ideal = record["alpha_ideal"]["accuracy"]
+            for part, divisor in (("base", ideal), ("new", 1.0), ("all", ideal)):
+                for order, value in zip(record["orders"], record[f"psi_{part}"]["values"], strict=True):
+                    later = [task[f"alpha_{part}"] for task in order["tasks"][1:]]
+                    assert value == pytest.approx(sum(later) / len(later) / divisor, abs=1e-5)

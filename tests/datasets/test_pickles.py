@@ -1,0 +1,94 @@
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+from engram.datasets import DataError
+from engram.datasets.pickles import read_pickle
+
+CONTENT = {"data": np.arange(24, dtype=np.uint8).reshape(4, 6), "labels": [0, 1, 2, 3], "names": [b"a", b"b"]}
+
+
+def check(content):
+    np.testing.assert_array_equal(content["data"], CONTENT["data"])
+    assert content["data"].dtype == np.uint8
+    assert content["labels"] == CONTENT["labels"]
+    assert content["names"] == CONTENT["names"]
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("bytes_keys", [False, True])
+def test_every_protocol_and_both_kinds_of_keys(tmp_path, protocol, bytes_keys):
+    content = {k.encode() if bytes_keys else k: v for k, v in CONTENT.items()}
+    (tmp_path / "p").write_bytes(pickle.dumps(content, protocol=protocol))
+    check(read_pickle(tmp_path / "p"))
+
+
+def test_python_2_files(tmp_path, dump_python2):
+    dump_python2(CONTENT, tmp_path / "p")
+    raw = (tmp_path / "p").read_bytes()
+    assert b"numpy.core.multiarray" in raw
+    assert b"_codecs" not in raw
+    check(read_pickle(tmp_path / "p"))
+
+
+@pytest.mark.parametrize("array", [np.asfortranarray(CONTENT["data"]), np.arange(5, dtype=">i4"), np.ones((2, 3, 4))])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_orders_and_dtypes(tmp_path, array, protocol):
+    (tmp_path / "p").write_bytes(pickle.dumps({"data": array}, protocol=protocol))
+    read = read_pickle(tmp_path / "p")["data"]
+    np.testing.assert_array_equal(read, array)
+    assert read.dtype == array.dtype
+
+
+class _Calls:
+    def __init__(self, function, *args):
+        self.call = (function, args)
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        _Calls(os.system, "touch HERE"),
+        _Calls(eval, "open('HERE', 'w')"),
+        _Calls(getattr, "", "format"),
+        _Calls(np.load, "HERE"),
+        _Calls(np.ndarray, (1,)),
+        _Calls(bytearray, 10),
+        np.array([_Calls(os.system, "touch HERE")], dtype=object),
+        np.array(["text"]),
+        np.float64(1.0),
+        os.system,
+    ],
+)
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+def test_everything_else_is_refused_and_not_run(tmp_path, monkeypatch, bad, protocol):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p").write_bytes(pickle.dumps({"data": bad}, protocol=protocol))
+    with pytest.raises(DataError, match="not a pickle of plain numeric data") as caught:
+        read_pickle(tmp_path / "p")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "HERE").exists()
+
+
+def test_a_text_codec_is_no_way_out(tmp_path):
+    (tmp_path / "p").write_bytes(b"c_codecs\nencode\n(Vabc\nVzip\ntR.")
+    with pytest.raises(DataError, match="zip"):
+        read_pickle(tmp_path / "p")
+
+
+@pytest.mark.parametrize("raw", [b"", b"garbage", pickle.dumps(CONTENT)[:60], pickle.dumps([1])])
+def test_broken_files_are_one_line(tmp_path, raw):
+    (tmp_path / "p").write_bytes(raw)
+    with pytest.raises(DataError, match="not a pickle") as caught:
+        read_pickle(tmp_path / "p")
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        read_pickle(tmp_path / "absent")

@@ -1,0 +1,201 @@
+"""One model file: changing it without pictures, undoing, and who may change it when."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toys import paint, quick_plan
+
+from engram import IncrementalClassifier, ModelFileError
+from engram.datasets import class_folders
+from engram.io import model_file
+from engram.io.model_file import DamagedModelError
+from engram.store import ModelBusyError, NothingToDoError, Workshop, learn
+from engram.testing import blobs
+
+
+def grow(place: Workshop, tmp_path: Path, *colours: str, **changes: object) -> list[bytes]:
+    """The bytes of the file after every class."""
+    states = []
+    for colour in colours:
+        learn(place, class_folders(paint(tmp_path / f"p-{colour}", colour)), quick_plan(**changes))
+        states.append(place.path.read_bytes())
+    return states
+
+
+def test_undo_gives_back_what_was_there_byte_for_byte(place, tmp_path, base_bytes):
+    states = [base_bytes, *grow(place, tmp_path, "cyan", "yellow")]
+    place.rename("cyan", "turquoise")
+    place.forget("red")
+    assert place.read().names == ["blue", "green", "turquoise", "yellow"]
+    assert place.versions.numbers() == [2, 3, 4]  # three are kept
+    assert place.undo().what == "forget"
+    assert place.undo().what == "rename"
+    assert place.path.read_bytes() == states[2]
+    assert place.undo().pictures == {"yellow": 7}
+    assert place.path.read_bytes() == states[1]
+    with pytest.raises(NothingToDoError, match="no previous version"):
+        place.undo()
+    assert place.path.read_bytes() == states[1]
+    assert not place.versions.folder.exists()
+    grow(place, tmp_path, "violet")
+    assert place.read().notes.version == 3
+    assert place.undo().pictures == {"violet": 7}
+
+
+@pytest.mark.parametrize("keep", [0, 1, 5])
+def test_as_many_versions_are_kept_as_were_asked_for(place, tmp_path, keep):
+    grow(place, tmp_path, "cyan", "yellow", "violet", keep=keep)
+    expected = [1, 2, 3][3 - keep :] if keep < 3 else [1, 2, 3]
+    assert place.versions.numbers() == expected
+    place.forget("cyan")  # which follows what was asked for before
+    assert place.versions.numbers() == ([*expected, 4][-keep:] if keep else [])
+    assert place.info()["versions"]["bytes"] == sum(p.stat().st_size for p in place.versions.folder.glob("*.engram"))
+
+
+def test_versions_are_kept_without_links_too(place, tmp_path, monkeypatch, base_bytes):
+    def no_links(*args: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("os.link", no_links)
+    grow(place, tmp_path, "cyan")
+    assert place.versions.path(1).read_bytes() == base_bytes
+
+
+def test_a_damaged_model_gives_way_to_the_last_whole_version(place, tmp_path):
+    states = grow(place, tmp_path, "cyan", "yellow")
+    flip(place.path)
+    with pytest.raises(DamagedModelError):
+        place.read()
+    assert place.undo() is None
+    assert place.path.read_bytes() == states[0]
+    grow(place, tmp_path, "violet", "brown")
+    flip(place.versions.path(3))  # the last version: the one before it is taken
+    flip(place.path)
+    place.undo()
+    assert place.path.read_bytes() == states[0]
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.unlink()  # the file, not its other names
+    path.write_bytes(bytes(content))
+
+
+def test_forgetting_for_good_leaves_no_trace_of_the_name(place, tmp_path):
+    grow(place, tmp_path, "cyan")
+    place.rename("cyan", "turquoise")
+    place.forget("turquoise")
+    assert b"turquoise" in place.path.read_bytes()  # in the history
+    place.undo()
+    place.forget("turquoise", for_good=True)
+    for name in (b"cyan", b"turquoise"):
+        assert name not in place.path.read_bytes()
+    assert place.versions.numbers() == []
+    assert [event.what for event in place.history()] == ["base", "learn", "rename", "forget"]
+    with pytest.raises(NothingToDoError):
+        place.undo()
+
+
+def test_a_renamed_class_is_not_learned_again_from_the_folder_of_its_old_name(place, tmp_path):
+    grow(place, tmp_path, "cyan")
+    place.rename("cyan", "turquoise")
+    report = learn(place, class_folders(tmp_path / "p-cyan"), quick_plan())
+    assert report.skipped == [("cyan", "these pictures have been learned, as turquoise")]
+    assert place.read().names == ["blue", "green", "red", "turquoise"]
+    place.forget("turquoise")
+    assert [one.name for one in learn(place, class_folders(tmp_path / "p-cyan"), quick_plan()).learned] == ["cyan"]
+
+
+def test_info_counts_what_is_there(place, tmp_path):
+    grow(place, tmp_path, "cyan")
+    about = place.info()
+    assert about["bytes"] == place.path.stat().st_size
+    assert [(one["name"], one["pictures"], one["increment"]) for one in about["classes"]] == [
+        ("blue", 18, 0), ("green", 18, 0), ("red", 18, 0), ("cyan", 7, 1),
+    ]  # fmt: skip
+    assert about["bytes_per_class"] == 12 * 4 + 8
+    assert sum(about["bytes_by_group"].values()) == place.read().clf.memory().total
+    json.dumps(about)
+
+
+def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
+    """No notes, classes that are numbers, feature vectors instead of pictures."""
+    place = Workshop(tmp_path / "m", device="cpu")
+    X, _ = blobs(["a", "b"])
+    IncrementalClassifier("ncm", device="cpu").fit(X, [1] * 24 + [2] * 24).save(place.path)
+    assert place.history() == []
+    assert place.info()["classes"][0] == {"name": "1", "pictures": 24, "learned": None, "increment": None}
+    place.rename("1", "7")
+    assert place.read().clf.classes_.tolist() == [7, 2]
+    with pytest.raises(ValueError, match="classes are numbers, and 'seven' is none"):
+        place.rename("7", "seven")
+    place.forget("2")
+    assert place.read().names == ["7"]
+
+
+def test_files_of_before_there_were_notes_still_load(place):
+    tensors, header = model_file.read(place.path)
+    del header["notes"], header["tensors"]
+    model_file.write(place.path, tensors, header)
+    model = place.read()
+    assert model.names == ["blue", "green", "red"]
+    assert (model.notes.unknown, model.notes.history) == (None, ())
+
+
+def test_a_failed_write_changes_nothing(place, monkeypatch, base_bytes):
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(ModelFileError, match="No space left"):
+        place.forget("red")
+    assert place.path.read_bytes() == base_bytes
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from engram.store.lock import model_lock
+with model_lock(Path(sys.argv[1]), "learn"):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def holder(path: Path, seconds: float) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", HOLD, path, str(seconds)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_process_is_told_who_is_at_work_or_waits(place):
+    told: list[str] = []
+    place.waiting = told.append
+    process = holder(place.path, 60)
+    try:
+        with pytest.raises(ModelBusyError, match=rf"process {process.pid} on \S+ \(engram learn, since 20"):
+            place.forget("red")
+        assert [f"process {process.pid}" in text for text in told] == [True]
+        assert place.read().names == ["blue", "green", "red"]  # reading does not wait
+    finally:
+        process.kill()
+        process.wait()
+    # The record a killed process leaves behind is no obstacle.
+    assert (place.path.parent / ".m.engram.holder").exists()
+    place.forget("red")
+    assert [path.name for path in place.path.parent.iterdir() if path.name.startswith(".")] == []
+
+    process, place.wait = holder(place.path, 1.0), 20.0
+    place.forget("green")
+    process.wait()
+    assert place.read().names == ["blue"]
+
+
+def test_a_model_in_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(ValueError, match="is not a folder; make it first"):
+        Workshop(tmp_path / "no" / "m").forget("red")

@@ -1,0 +1,216 @@
+"""IncrementalClassifier as a scikit-learn estimator."""
+
+import inspect
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from engram import IncrementalClassifier
+from engram.methods.prototypes import PrototypeConfig
+from engram.testing import assert_same_state, blobs, reachable_arrays
+
+
+def small(**changes: object) -> IncrementalClassifier:
+    """The paper's method, with a network that trains in no time; `changes` to its settings or to the estimator."""
+    config: dict[str, object] = {
+        "layers": (16, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 2,
+    }  # fmt: skip
+    own = inspect.signature(IncrementalClassifier).parameters
+    config |= {name: changes.pop(name) for name in list(changes) if name not in own}
+    return IncrementalClassifier("prototypes", **{"config": config, "random_state": 0, "device": "cpu", **changes})
+
+
+def expected_failures(estimator: object) -> dict[str, str]:
+    reason = "passes classes= to partial_fit, which has no such argument: new classes are accepted as they appear"
+    return {"check_n_features_in_after_fitting": reason, "check_estimators_partial_fit_n_features": reason}
+
+
+# Scores are float32, and a small temperature magnifies their rounding beyond what a check for float64 allows.
+@parametrize_with_checks([small(temperature=1.0)], expected_failed_checks=expected_failures)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_expected_failures_hold_but_for_the_argument():
+    """What those two checks are about is true of us, asked without `classes=`."""
+    X, y = blobs(["a", "b"])
+    clf = small().partial_fit(X, y)
+    assert clf.n_features_in_ == 8
+    with pytest.raises(ValueError, match="X has 5 features, but IncrementalClassifier is expecting 8 features"):
+        clf.partial_fit(X[:, :5], y)
+
+
+def test_settings_left_out_are_the_methods_defaults():
+    clf = small(lambda_cos=3.0).fit(*blobs(["a", "b"]))
+    expected = asdict(
+        PrototypeConfig(layers=(16, 16), base_epochs=30, base_rate=5e-3, increment_epochs=2, feature_rms=1.0)
+    )
+    assert clf.config_ == {**expected, "lambda_cos": 3.0}
+
+
+def test_an_unknown_setting_or_method_is_named():
+    X, y = blobs(["a", "b"])
+    with pytest.raises(ValueError, match="slda has no setting 'shrinkag'; it has shrinkage"):
+        IncrementalClassifier("slda", config={"shrinkag": 0.1}).fit(X, y)
+    with pytest.raises(ValueError, match="no method is called 'sdla'; there are prototypes"):
+        IncrementalClassifier("sdla").fit(X, y)
+
+
+def test_classes_nobody_announced():
+    X, y = blobs(["a", "b"])
+    clf = small().fit(X, y)
+    X2, y2 = blobs(["d"])
+    clf.partial_fit(X2, y2)
+    assert clf.classes_.tolist() == ["a", "b", "d"]
+    X3, y3 = blobs(["e", "c"])
+    clf.partial_fit(X3, y3)
+    assert clf.classes_.tolist() == ["a", "b", "d", "c", "e"]
+    assert clf.score(np.concatenate([X, X2, X3]), np.concatenate([y, y2, y3])) > 0.9
+
+
+def test_labels_are_names_not_positions():
+    X, y = load_digits(return_X_y=True)
+    clf = small(increment_epochs=10)
+    clf.fit(X[(y == 5) | (y == 9)], y[(y == 5) | (y == 9)])
+    clf.partial_fit(X[y == 2], y[y == 2])
+    assert clf.classes_.tolist() == [5, 9, 2]
+    assert set(clf.predict(X)) == {2, 5, 9}
+    assert np.mean(clf.predict(X[y == 2]) == 2) > 0.3
+
+
+def test_probabilities_are_a_softmax_over_similarity():
+    X, y = blobs(["a", "b", "c"])
+    clf = small(temperature=0.3).fit(X, y)
+    similarity = clf.decision_function(X)
+    expected = np.exp(similarity / 0.3) / np.exp(similarity / 0.3).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(clf.predict_proba(X), expected, rtol=1e-5)
+    assert (clf.classes_[clf.predict_proba(X).argmax(axis=1)] == clf.predict(X)).all()
+
+
+def test_two_classes_give_one_column_of_decisions():
+    X, y = blobs(["a", "b"])
+    clf = small().fit(X, y)
+    assert clf.decision_function(X).shape == (48,)
+    assert ((clf.decision_function(X) > 0) == (clf.predict(X) == "b")).all()
+
+
+def test_forget_and_rename():
+    X, y = blobs(["a", "b", "c"])
+    clf = small().fit(X, y)
+    clf.rename("a", "ant").forget("b")
+    assert clf.classes_.tolist() == ["ant", "c"]
+    assert set(clf.predict(X)) == {"ant", "c"}
+    clf.partial_fit(*blobs(["b"]))  # and it can be taught again
+    assert clf.classes_.tolist() == ["ant", "c", "b"]
+    for label in ("ant", "b", "c"):
+        clf.forget(label)
+    with pytest.raises(ValueError, match="every class has been forgotten"):
+        clf.predict(X)
+    assert clf.partial_fit(*blobs(["a"])).predict(X[:1]) == ["a"]
+
+
+def test_clone_pipeline_and_cross_validation():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[y < 3], y[y < 3]
+    assert clone(small(lambda_cos=3.0)).config["lambda_cos"] == 3.0
+    assert cross_val_score(small(), X, y, cv=3).min() > 0.9
+    assert make_pipeline(StandardScaler(), small()).fit(X, y).score(X, y) > 0.9
+
+
+def test_a_seed_decides_everything():
+    X, y = blobs(["a", "b"])
+    one, two, other = small().fit(X, y), small().fit(X, y), small(random_state=1).fit(X, y)
+    assert_same_state(one.learner_.state(), two.learner_.state())
+    assert not torch.equal(one.learner_.prototypes.means, other.learner_.prototypes.means)
+
+
+def test_the_memory_table_is_exact():
+    clf = small().fit(*blobs(["a", "b"])).partial_fit(*blobs(["c"]))
+    table = clf.memory()
+    assert table.total == sum(values.nbytes for values in reachable_arrays(clf))
+    means = table["classes.means"]
+    assert (means.shape, means.dtype, means.bytes, means.group) == ((3, 16), "float32", 3 * 16 * 4, "class memory")
+    encoder = (8 * 16 + 16 + 16 * 16 + 16) * 4
+    decoder = (16 * 16 + 16 + 16 * 8 + 8) * 4
+    assert table.by_group() == {
+        "network": encoder + decoder,
+        "class memory": 3 * 16 * 4 + 3 * 8,
+        "stored samples": 0,
+        "consolidation state": encoder,
+    }
+
+
+@pytest.mark.parametrize("verb", ["fit", "partial_fit"])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "infinity"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+        (lambda X, y: (X, y[:-1]), "inconsistent numbers of samples"),
+        (lambda X, y: (X[:, 0], y), "Reshape your data"),
+        (lambda X, y: (X, np.array(["x", 3] * 12, dtype=object)), "labels mix str"),
+        (lambda X, y: (X, ["x", 3] * 12), "labels mix str"),
+        (lambda X, y: (X, [None] * 24), "label"),
+        (lambda X, y: (X, np.linspace(0, 1, 24)), "Unknown label type"),
+    ],
+)
+def test_bad_input_is_refused_and_changes_nothing(verb, spoil, message, tmp_path):
+    clf = small().fit(*blobs(["a", "b"]))
+    clf.save(tmp_path / "before")
+    with pytest.raises(ValueError, match=message):
+        getattr(clf, verb)(*spoil(*blobs(["c"])))
+    clf.save(tmp_path / "after")
+    assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
+    assert clf.n_features_in_ == 8
+
+
+def test_an_int_label_does_not_join_str_labels():
+    clf = small().fit(*blobs(["a", "b"]))
+    with pytest.raises(ValueError, match="labels mix str and int"):
+        clf.partial_fit(blobs(["c"])[0], [3] * 24)
+    with pytest.raises(ValueError, match="labels mix str and int"):
+        clf.rename("a", 3)
+    assert clf.classes_.tolist() == ["a", "b"]
+
+
+def test_a_failed_fit_leaves_the_fitted_model(tmp_path):
+    clf = small().fit(*blobs(["a", "b"]))
+    with pytest.raises(ValueError, match="consolidation must be 'mas', 'si' or None, not 'ewc'"):
+        clf.set_params(config={"consolidation": "ewc"}).fit(*blobs(["c", "d"]))
+
+    def interrupt(progress: object) -> None:
+        raise KeyboardInterrupt
+
+    clf.set_params(config={"base_epochs": 1}, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(blobs(["c", "d"])[0][:, :4], blobs(["c", "d"])[1])
+    assert clf.classes_.tolist() == ["a", "b"]
+    assert clf.n_features_in_ == 8
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda clf, X, path: clf.predict(X),
+        lambda clf, X, path: clf.predict_proba(X),
+        lambda clf, X, path: clf.decision_function(X),
+        lambda clf, X, path: clf.forget("a"),
+        lambda clf, X, path: clf.rename("a", "b"),
+        lambda clf, X, path: clf.memory(),
+        lambda clf, X, path: clf.save(path),
+    ],
+)
+def test_before_fit_everything_says_so(use, tmp_path):
+    with pytest.raises(NotFittedError, match="call fit or partial_fit first"):
+        use(small(), blobs(["a"])[0], tmp_path / "m")
+    assert not list(tmp_path.iterdir())
