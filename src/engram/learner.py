@@ -21,6 +21,7 @@ GROUPS = {
     "classes": "class memory",
     "samples": "stored samples",
     "consolidation": "consolidation state",
+    "scratch": "scratch memory",
 }
 
 
@@ -80,9 +81,22 @@ class MemoryTable(dict[str, MemoryEntry]):
         """Bytes of everything."""
         return sum(entry.bytes for entry in self.values())
 
+    @property
+    def kept(self) -> int:
+        """Bytes of what a model file has: everything but scratch memory."""
+        return sum(entry.bytes for name, entry in self.items() if not name.startswith("scratch."))
+
     def by_group(self) -> dict[str, int]:
-        """Bytes of *network*, *class memory*, *stored samples* and *consolidation state*."""
+        """Bytes of *network*, *class memory*, *stored samples*, *consolidation state* and *scratch memory*."""
         return {g: sum(e.bytes for e in self.values() if e.group == g) for g in GROUPS.values()}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Answers to samples just learned, as they would be had each in turn not been learned: (n,) each."""
+
+    rows: NDArray[np.int64]  # positions in `labels`
+    probabilities: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -172,6 +186,18 @@ class Learner(ABC):
         """What scores are divided by before a softmax makes probabilities of them."""
         return 1.0
 
+    @abstractmethod
+    def familiarity(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
+        """How much each sample looks like any known class: its best score, unless a method knows better."""
+
+    def unknown_below(self, share: float = 0.05) -> float | None:
+        """The familiarity that about this share of known samples does not reach; None if nothing is known of that."""
+        return None
+
+    def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
+        """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
+        return None
+
     @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""
@@ -237,8 +263,12 @@ class Learner(ABC):
         """The number of stored samples with that many classes, divided by the number stored now."""
         return classes / max(1, len(self.labels))
 
+    def _held(self) -> dict[str, Tensor]:
+        """Every tensor in memory: the state, and scratch memory that can be made again from it."""
+        return self.state().tensors
+
     def memory(self) -> MemoryTable:
-        """What is kept, exactly."""
+        """What is kept, exactly; scratch memory, which no file has, is a group of its own."""
         return MemoryTable(
             {
                 name: MemoryEntry(
@@ -248,7 +278,7 @@ class Learner(ABC):
                     str(tensor.dtype).removeprefix("torch."),
                     tensor.numel() * tensor.element_size(),
                 )
-                for name, tensor in self.state().tensors.items()
+                for name, tensor in self._held().items()
             }
         )
 

@@ -18,9 +18,11 @@ from engram.methods.nearest_neighbour import NearestNeighbour
 from engram.methods.prototypes import PrototypeLearner
 from engram.methods.ranpac import RanPAC
 from engram.methods.slda import SLDA
+from engram.methods.whitened import Whitened
 
 # The paper's own, the systems of its tables, statistics of frozen features, the systems it discusses, the bounds.
 _ALL: tuple[type[Learner], ...] = (
+    Whitened,
     PrototypeLearner,
     *(NearestNeighbour, GeppNet, ICaRL, FearNet),
     *(NCM, SLDA, FeCAM, RanPAC),

@@ -33,6 +33,7 @@ class TensorLearner(Learner):
         super().__init__(config, seed=seed, device=device)
         self._labels: list[Label] = []
         self.tensors: dict[str, Tensor] = {}
+        self.scratch: dict[str, Tensor] = {}  # made of `tensors` to answer faster; never saved
         self.slim = False
 
     @property
@@ -57,8 +58,11 @@ class TensorLearner(Learner):
             raise ValueError("this model was saved slim, without what further learning needs; load the full model file")
         with self._own_randomness():
             tensors = self._tensors_after(task)
-        self.tensors = {name: tensor.detach() for name, tensor in tensors.items()}
+        self.tensors, self.scratch = {name: tensor.detach() for name, tensor in tensors.items()}, {}
         self._labels = task.labels
+
+    def _held(self) -> dict[str, Tensor]:
+        return super()._held() | {f"scratch.{name}": tensor for name, tensor in self.scratch.items()}
 
     @contextlib.contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -87,6 +91,14 @@ class TensorLearner(Learner):
                     found.append((best, rows[at]))
         scores, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
         return scores.float().cpu().numpy(), rows.cpu().numpy()
+
+    def familiarity(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
+        """How much each sample looks like any known class."""
+        with torch.no_grad():
+            return torch.cat([self._familiarity(part) for part in self._chunks(X)]).float().cpu().numpy()
+
+    def _familiarity(self, features: Tensor) -> Tensor:
+        return self._nearest(features, 1)[0][:, 0]
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
@@ -120,7 +132,7 @@ class TensorLearner(Learner):
             others = tensors["samples.targets"] != row
             tensors |= {name: t[others] for name, t in tensors.items() if name.startswith("samples.")}
             tensors["samples.targets"] -= (tensors["samples.targets"] > row).long()
-        self.tensors = tensors
+        self.tensors, self.scratch = tensors, {}
         self._labels = [name for name in self._labels if name != label]
 
     def rename(self, old: Label, new: Label) -> None:

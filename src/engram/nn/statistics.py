@@ -33,11 +33,12 @@ def update(counts: Tensor | None, means: Tensor | None, features: Tensor, target
     total = old_counts + added
     merged = (old_means * old_counts[:, None] + sums) / total.clamp(min=1)[:, None]
     weight = (old_counts * added / total.clamp(min=1)).sqrt()[:, None]
+    dtype = features.dtype
     return Update(
         total,
-        merged.float(),
-        features - new_means.float()[targets],
-        (weight * (old_means - new_means)).float(),
+        merged.to(dtype),
+        features - new_means.to(dtype)[targets],
+        (weight * (old_means - new_means)).to(dtype),
     )
 
 

@@ -1,0 +1,43 @@
+"""A symmetric matrix in half the room, and numbers in fewer bits without a bias."""
+
+import torch
+from torch import Tensor
+
+MANTISSA = 13  # bits of a float32's mantissa that a float16 does without
+
+
+def pack(matrix: Tensor) -> Tensor:
+    """The upper triangle of a symmetric matrix (d, d) as a rectangle (⌈d/2⌉, d + 1).
+
+    Row i of the rectangle holds row i of the triangle, which has d - i numbers, behind row d - 1 - i, which has i + 1.
+    """
+    d = len(matrix)
+    half = -(-d // 2)
+    packed = matrix.new_empty(half, d + 1)
+    packed[:, 0] = 0
+    packed[:, 1:] = matrix[:half].triu()
+    packed[:, :d] += matrix[d - half :].flip(0, 1).tril()
+    return packed
+
+
+def unpack_triangle(packed: Tensor, dtype: torch.dtype) -> Tensor:
+    """The upper triangle (d, d) of the matrix that `pack` was given, zeros below it."""
+    half, d = packed.shape[0], packed.shape[1] - 1
+    triangle = packed.new_zeros(d, d, dtype=dtype)
+    triangle[d - half :] = packed[:, :d].tril().flip(0, 1)
+    triangle[:half] = packed[:, 1:].triu()
+    return triangle
+
+
+def round_to(values: Tensor, bits: int, generator: torch.Generator) -> Tensor:
+    """Numbers in 16, 32 or 64 bits; to 16 they are rounded up or down at random, so that on average nothing is lost.
+
+    Rounded to the nearest, what a few samples add to the statistics of very many would vanish, task after task.
+    """
+    if bits == 64:
+        return values.double()
+    if bits == 32:
+        return values.float()
+    pattern = values.float().contiguous().view(torch.int32)
+    noise = torch.randint(2**MANTISSA, pattern.shape, generator=generator, dtype=torch.int32, device=values.device)
+    return pattern.add(noise).bitwise_and_(-(2**MANTISSA)).view(torch.float32).half()
