@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from engram import backbones
-from engram.backbones import Backbone, BackboneError, Preprocess
+from engram.backbones import Backbone, BackboneError, Preprocess, RecordedBackbone
 from engram.backbones.base import fold_batch_norms
 
 
@@ -17,18 +17,58 @@ def small(name="small", **options):
 
 def test_the_names():
     shipped = [name for name in backbones.names() if name != "averages"]  # a toy of the tests
-    assert shipped == ["efficientnet_lite0", "identity", "resnet50", "timm:", "vgg16", "vgg19"]
+    lites = ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"]
+    assert shipped == [*lites, "identity", "resnet50", "timm:", "vgg16", "vgg19"]
 
 
-@pytest.mark.parametrize("name", ["vgg", "timm:", "VGG16", "identity:", ""])
+@pytest.mark.parametrize("name", ["vgg", "timm", "timm:", "timm:mirror", "VGG16", "identity:", "vgg16::mirror", ""])
 def test_an_unknown_name_lists_the_known(name):
-    with pytest.raises(BackboneError, match="efficientnet_lite0, identity, resnet50"):
+    with pytest.raises(BackboneError, match=r"efficientnet_lite0, .*, identity, resnet50"):
         backbones.create(name)
 
 
 def test_an_unknown_option_lists_the_known():
     with pytest.raises(BackboneError, match="no option 'layr'; it takes layer, size"):
         backbones.create("vgg16", layr="fc1")
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0:miror", "efficientnet_lite0:miror:mirror"])
+def test_an_unknown_layer_lists_the_known(name):
+    with pytest.raises(BackboneError, match=r"no layer 'miror'; choose one of pooled, joined, logits .* :mirror"):
+        backbones.create(name)
+
+
+def test_a_name_may_say_the_layer():
+    assert backbones.create("efficientnet_lite0:logits").identity.startswith("efficientnet_lite0:logits@224:")
+    with pytest.raises(BackboneError, match="resnet50:joined says layer already"):
+        backbones.create("resnet50:joined", layer="pooled")
+
+
+def test_mirrored_pictures_are_averaged_in():
+    plain, mirrored = (backbones.create("efficientnet_lite0:joined", mirror=mirror) for mirror in (False, True))
+    batch = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    left, right = plain(batch), plain(batch.flip(3))
+    assert (left - right).norm() / left.norm() > 0.1
+    assert torch.equal(mirrored(batch), (left + right) / 2)
+    assert mirrored.identity == f"{plain.identity}:mirror"
+    with pytest.raises(BackboneError, match="no mirror image"):
+        backbones.create("identity", mirror=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "identity"),
+    [
+        ("efficientnet_lite0", "efficientnet_lite0:pooled@224:sha256-034544d50c246d59"),
+        ("efficientnet_lite0:joined", "efficientnet_lite0:joined@224:sha256-034544d50c246d59"),
+        ("efficientnet_lite0:joined:mirror", "efficientnet_lite0:joined@224:sha256-034544d50c246d59:mirror"),
+    ],
+)
+def test_a_recorded_name_means_the_same_features_forever(name, identity):
+    recorded = RecordedBackbone.from_json({"name": name, "identity": identity}, given=None)
+    assert recorded.network().identity == identity
+    assert recorded.as_json() == RecordedBackbone(name).as_json()
+    with pytest.raises(ValueError, match="taught with"):
+        RecordedBackbone.from_json({"name": name, "identity": identity}, given="efficientnet_lite0:mirror")
 
 
 def test_a_name_is_taken_once():
@@ -141,6 +181,10 @@ class TestTimm:
         )
         assert backbone(torch.zeros(2, 3, 32, 32)).shape == (2, 6)
         assert not backbone.network.training
+
+    def test_mirrored(self, timm):
+        plain, mirrored = (backbones.create(name) for name in ("timm:resnet18", "timm:resnet18:mirror"))
+        assert mirrored.identity == f"{plain.identity}:mirror"
 
     def test_squash_means_stretch(self, timm):
         timm.config |= {"crop_mode": "squash", "crop_pct": 1.0}

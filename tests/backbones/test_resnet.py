@@ -78,6 +78,18 @@ def test_logits_are_the_head_on_the_pooled_features(state):
     torch.testing.assert_close(logits, pooled @ state["fc.weight"].T + state["fc.bias"], rtol=1e-4, atol=1e-4)
 
 
+def test_joined_is_the_third_stage_before_the_pooled_features(state):
+    pooled, joined = (backbones.create("resnet50", weights=state, layer=layer) for layer in ("pooled", "joined"))
+    seen = []
+    pooled.network.layer3.register_forward_hook(lambda module, inputs, output: seen.append(output.clone()))
+    batch = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
+    expected, got = pooled(batch), joined(batch)
+    assert joined.dim == 1024 + 2048 == got.shape[1]
+    assert torch.equal(got[:, :1024], seen[0].mean((2, 3)))
+    assert torch.equal(got[:, 1024:], expected)
+    assert joined.identity == pooled.identity.replace(":pooled,", ":joined,")
+
+
 def test_where_the_stride_goes_when_nobody_says(state, tmp_path):
     headless = {key: value for key, value in state.items() if not key.startswith("fc.")}
     torch.save(headless, tmp_path / "resnet50-0676ba61.pth")

@@ -2,10 +2,12 @@
 
 >>> from engram import backbones
 >>> backbones.names()
-['efficientnet_lite0', 'identity', 'resnet50', 'timm:', 'vgg16', 'vgg19']
+['efficientnet_lite0', 'efficientnet_lite1', 'efficientnet_lite2', 'identity', 'resnet50', 'timm:', 'vgg16', 'vgg19']
 >>> backbone = backbones.create("efficientnet_lite0")
 >>> backbone.dim, backbone.preprocess.size
 (1280, 224)
+>>> backbones.create("efficientnet_lite0:joined:mirror").dim  # two layers, mirrored pictures averaged in
+2432
 """
 
 from engram.backbones import efficientnet, resnet, timm_models, vgg  # noqa: F401 (importing registers)

@@ -25,8 +25,9 @@ class Backbone(nn.Module):
     ----------
     dim : length of a feature vector; None where it is whatever comes in (the ``identity`` backbone without a `dim`).
     preprocess : how a picture becomes the network's input, see :class:`~engram.backbones.Preprocess`.
-    identity : name, layer, input size and a hash of the weights in use. Two backbones with the same identity and the
-        same preprocessing give the same features, so it goes into model files and cache keys.
+    identity : name, layer, input size, a hash of the weights in use, and whether mirrored pictures are averaged in. Two
+        backbones with the same identity and the same preprocessing give the same features, so it goes into model files
+        and cache keys.
     """
 
     def __init__(
@@ -62,6 +63,11 @@ class Backbone(nn.Module):
             )
         return features
 
+    def average_mirrored(self) -> None:
+        """From now on, average the features of each picture with those of its mirror image, which doubles the work."""
+        self.network = _MirrorAverage(self.network)
+        self.identity += ":mirror"
+
     def train(self, mode: bool = True) -> Self:
         """Stay in eval mode: a frozen network's batch-norm statistics must not move with a learner's ``train()``."""
         return super().train(False)
@@ -83,6 +89,20 @@ class Identity(Backbone):
                 f"{self.identity} takes float feature vectors (N, {width}), got {batch.dtype} {tuple(batch.shape)}"
             )
         return batch.detach()
+
+    def average_mirrored(self) -> None:
+        """Refuse: feature vectors have no mirror image."""
+        raise BackboneError("the identity backbone takes feature vectors, which have no mirror image; leave mirror out")
+
+
+class _MirrorAverage(nn.Module):
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: Tensor) -> Tensor:
+        average: Tensor = (self.network(batch) + self.network(batch.flip(3))) / 2
+        return average
 
 
 def fold_batch_norms(network: nn.Module) -> None:

@@ -11,6 +11,8 @@ from engram.backbones.preprocess import Preprocess
 from engram.backbones.registry import register
 from engram.backbones.weights import Loaded, Weights, fit, load
 
+Layer = Literal["pooled", "joined", "logits"]
+
 _URL = "https://download.pytorch.org/models/resnet50-0676ba61.pth"
 
 
@@ -39,54 +41,56 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """The network up to the global average, and, where the logits are wanted, its 1000-way head."""
+    """The network up to the global average (see :func:`resnet50` for the layers)."""
 
-    def __init__(self, stride_in: str, head: bool) -> None:
+    def __init__(self, stride_in: str, layer: Layer) -> None:
         super().__init__()
+        self.layer = layer
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
         self.bn1 = nn.BatchNorm2d(64)
-        inputs = 64
+        inputs, stages = 64, []
         for stage, count in enumerate((3, 4, 6, 3), start=1):
             width, blocks = 32 * 2**stage, []
             for index in range(count):
                 blocks.append(Bottleneck(inputs, width, 2 if index == 0 and stage > 1 else 1, stride_in))
                 inputs = 4 * width
-            setattr(self, f"layer{stage}", nn.Sequential(*blocks))
-        self.fc = nn.Linear(2048, 1000) if head else nn.Sequential()
+            stages.append(nn.Sequential(*blocks))
+        self.layer1, self.layer2, self.layer3, self.layer4 = stages
+        self.fc = nn.Linear(2048, 1000) if layer == "logits" else nn.Sequential()
 
     def forward(self, batch: Tensor) -> Tensor:
         """Run the network."""
         out = torch.relu_(self.bn1(self.conv1(batch)))
         out = nn.functional.max_pool2d(out, 3, stride=2, padding=1)
-        for stage in range(1, 5):
-            out = getattr(self, f"layer{stage}")(out)
-        pooled: Tensor = self.fc(out.mean((2, 3)))
-        return pooled
+        third = self.layer3(self.layer2(self.layer1(out)))
+        pooled: Tensor = self.fc(self.layer4(third).mean((2, 3)))
+        return torch.cat((third.mean((2, 3)), pooled), 1) if self.layer == "joined" else pooled
 
 
 @register("resnet50")
 def resnet50(
     weights: Weights = None,
-    layer: Literal["pooled", "logits"] = "pooled",
+    layer: Layer = "pooled",
     size: int = 224,
     stride_in: Literal["1x1", "3x3"] | None = None,
 ) -> Backbone:
     """ResNet-50's global average, 2048-d; the shorter side of any picture is scaled to 224 px and the centre cropped.
 
+    ``layer="joined"`` puts the average of the third stage (1024-d) before it, 3072-d in all from the same pass;
+    ``"logits"`` goes on to the 1000 ImageNet classes.
+
     Two networks share one set of keys: ``stride_in="3x3"`` (v1.5: torchvision's, the default) and ``"1x1"`` (v1: the
     original of He et al., Caffe and Keras). Left out, it is what the file's safetensors metadata says under
     ``stride_in``; failing that ``"1x1"`` for a file with ``msra`` in its name, else ``"3x3"``.
     """
-    if layer not in ("pooled", "logits"):
-        raise BackboneError(f"resnet50 has no layer {layer!r}; choose 'pooled' or 'logits'")
     loaded = load("resnet50", weights, url=_URL)
     placed = stride_in or _stride_of(loaded)
     if placed not in ("1x1", "3x3"):
         raise BackboneError(f"stride_in is {placed!r}; choose '3x3' (v1.5, torchvision) or '1x1' (v1)")
     with torch.device("meta"):
-        network = ResNet50(placed, head=layer == "logits")
+        network = ResNet50(placed, layer)
     fit(network, loaded, "torchvision's resnet50")
-    dim = 2048 if layer == "pooled" else 1000
+    dim = {"pooled": 2048, "joined": 1024 + 2048, "logits": 1000}[layer]
     name = f"resnet50:{layer},stride-in-{placed}@{size}"
     return Backbone(network, name=name, dim=dim, preprocess=Preprocess(size=size), fold=True)
 

