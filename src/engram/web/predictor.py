@@ -1,4 +1,4 @@
-"""The model that is being served: the last one committed, whoever did that, and what it says to pictures."""
+"""The model being served: the last one committed, by this server or anybody else, and its predictions."""
 
 import asyncio
 import os
@@ -13,91 +13,85 @@ import numpy as np
 import torch
 
 from engram.store import Answer, Model, Unreadable, Workshop, answers
-from engram.web.lessons import stamp
+from engram.web.class_map import ClassMap, map_classes
 from engram.web.limits import Limits, RefusedError
-from engram.web.looks import Look, look_at
+from engram.web.stamp import Stamp, file_stamp
 
-TOP = 5
+_TOP = 5
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model with all that is shown of it."""
+    """A model as it was read from its file; `map` is None if its method keeps no vector per class."""
 
-    stamp: tuple[int, int, int]
+    stamp: Stamp
     model: Model
     info: dict[str, Any]
-    looks: list[Look]
-    map_shows: float
+    map: ClassMap | None
 
 
-class Served:
-    """Predictions, each on one of a few threads with one torch thread: side by side they do not wait for each other."""
+class Predictor:
+    """Keeps the model in memory, and predicts on a few threads with one torch thread each, so that they run side by
+    side.
+    """
 
-    def __init__(self, workshop: Workshop, limits: Limits) -> None:
-        self.workshop, self.limits = workshop, limits
+    def __init__(self, store: Workshop, limits: Limits) -> None:
+        self.store, self.limits = store, limits
         self._snapshot: Snapshot | None = None
         self._reading = threading.Lock()
-        self._asked = 0
+        self._waiting = 0
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict", torch.set_num_threads, (1,))
 
     def current(self) -> Snapshot | None:
-        """The model as the file has it; None if there is none. While a new one is read, the one before."""
-        now, known = stamp(self.workshop.path), self._snapshot
-        if known is not None and known.stamp == now:
+        """The model in the file, or None without a file. While another thread reads a new one, the previous model."""
+        stamp, known = file_stamp(self.store.path), self._snapshot
+        if known is not None and known.stamp == stamp:
             return known
-        if not self._reading.acquire(blocking=known is None or now is None):
+        if not self._reading.acquire(blocking=known is None or stamp is None):
             return known
         try:
-            now = stamp(self.workshop.path)  # before it is read: if it changes meanwhile, it is read again
-            if now is None:
+            stamp = file_stamp(self.store.path)  # before reading: a change meanwhile makes the next call read again
+            if stamp is None:
                 self._snapshot = None
-            elif self._snapshot is None or self._snapshot.stamp != now:
-                self._snapshot = self._read(now)
+            elif self._snapshot is None or self._snapshot.stamp != stamp:
+                self._snapshot = self._read(stamp)
             return self._snapshot
         finally:
             self._reading.release()
 
-    def _read(self, now: tuple[int, int, int]) -> Snapshot:
+    def _read(self, stamp: Stamp) -> Snapshot:
         known = self._snapshot
-        try:  # the backbone takes longer to make than the model to read
-            model = self.workshop.read(known.model.clf.backbone_ if known else None)
-        except ValueError:
-            model = self.workshop.read()
+        try:  # building the backbone takes longer than reading the model
+            model = self.store.read(known.model.clf.backbone_ if known else None)
+        except ValueError:  # it has another backbone now
+            model = self.store.read()
         if model.clf.backbone_identity_ is None:
-            raise ValueError(f"{self.workshop.path} was taught feature vectors, and the page is about pictures")
-        if known is None and model.names:  # the first answer of a network takes long: let it be this one
-            list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.workshop.device))
-        looks, shown = look_at(_vectors(model).astype(float))
-        return Snapshot(now, model, self.workshop.info(model), looks, shown)
+            raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
+        if known is None and model.names:  # a network's first prediction is slow: get it over with
+            list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
+        vectors = model.clf.class_vectors_
+        return Snapshot(stamp, model, self.store.info(model), None if vectors is None else map_classes(vectors))
 
     async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], Model, float]:
-        """Answers in order, the model that gave them, and the milliseconds that took."""
+        """Answers in order, the model that gave them, and the milliseconds it took."""
         began = time.perf_counter()
-        if self._asked >= self.limits.predictions:
-            raise RefusedError(429, f"{self._asked} questions are waiting already; ask again in a moment")
-        self._asked += 1
+        if self._waiting >= self.limits.predictions:
+            raise RefusedError(429, f"{self._waiting} questions are waiting already; ask again in a moment")
+        self._waiting += 1
         try:
-            found, model = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, list(pictures))
+            found, model = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, list(pictures))
         finally:
-            self._asked -= 1
+            self._waiting -= 1
         return found, model, (time.perf_counter() - began) * 1000
 
-    def _answers(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
+    def _answer(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
         snapshot = self.current()
         if snapshot is None or not snapshot.model.names:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, unknown = snapshot.model, snapshot.model.notes.unknown
         threshold = unknown.similarity if unknown else None
-        found = list(answers(model, pictures, top=TOP, unknown=threshold, device=self.workshop.device))
-        return found, model
+        return list(answers(model, pictures, top=_TOP, unknown=threshold, device=self.store.device)), model
 
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _vectors(model: Model) -> np.ndarray[Any, Any]:
-    """Where the classes lie; on one spot for a method that has no vector of a class."""
-    vectors = model.clf.class_vectors_
-    return np.ones((len(model.names), 1)) if vectors is None else vectors

@@ -1,14 +1,11 @@
-"""Lessons: one is learned at a time, by the worker process, and the others wait. All of it lives in memory."""
+"""The queue of lessons: the worker process learns one at a time, the others wait. All of it lives in memory."""
 
+import functools
 import itertools
-import multiprocessing
-import os
 import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +13,17 @@ import numpy as np
 
 from engram.store import Picture, Plan
 from engram.web.limits import Limits, RefusedError
-from engram.web.worker import Cancel, Ended, Lesson, Told, work
+from engram.web.stamp import file_stamp
+from engram.web.worker import Learn, Outcome, Update, Worker
 
 _REMEMBERED = 20  # lessons that have ended
-_EXAMPLES = 20  # of each class, to check it with
-_GRACE = 10.0  # seconds for a lesson to stop by itself, before its process is ended
-ENDED = ("done", "failed", "cancelled")
+_EXAMPLES = 20  # per class
+_ENDED = ("done", "failed", "cancelled")
 
 
 @dataclass
-class Job:
-    """One lesson, as it is shown. `pictures` are gone as soon as the worker has them."""
+class Lesson:
+    """One lesson, from the upload to its result. `pictures` is emptied as soon as the worker has them."""
 
     number: int
     classes: dict[str, int]
@@ -43,204 +40,172 @@ class Job:
     stage_began: float = 0.0
     seconds: float = 0.0
     result: dict[str, Any] | None = None
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     def bytes(self) -> int:
-        """The memory that its pictures take."""
+        """The memory its pictures take."""
         return sum(len(picture) for pictures in self.pictures.values() for picture in pictures.values())
 
+    @property
     def seconds_left(self) -> float | None:
-        """Of the stage at hand, as far as can be said."""
+        """An estimate of what the current stage still takes; None if there is nothing to tell it from."""
         if self.state != "learning" or not 0 < self.done < self.total:
             return None
         return (time.monotonic() - self.stage_began) / self.done * (self.total - self.done)
 
 
-class Lessons:
-    """The queue, its worker, and the examples that earlier classes are checked with.
+class LessonQueue:
+    """The lessons, the worker, and the examples that check whether earlier classes are still known.
 
-    An example is the feature vector of a picture that was held back. They are in this process's memory only: enough to
-    see forgetting while the page is used, and gone when the server ends.
+    An example is the feature vector of a picture that was held back. Examples are in this process's memory only: they
+    show forgetting while the page is used, and are gone when the server ends.
     """
 
     def __init__(self, model: Path, plan: Plan, device: str, limits: Limits) -> None:
         self.model, self.plan, self.device, self.limits = model, plan, device, limits
         self.examples: dict[str, np.ndarray[Any, Any]] = {}
-        self.revision = 0  # grows with every change that somebody may want to see
+        self.revision = 0  # grows with every change that a client may want to see
         self._numbers = itertools.count(1)
-        self._jobs: list[Job] = []
+        self._lessons: list[Lesson] = []
         self._changed = threading.Condition()
-        self._cancelled_at: float | None = None
         self._closing = False
-        self._worker: BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._worker: Worker
         self._thread = threading.Thread(target=self._run, name="engram-lessons", daemon=True)
 
     def start(self) -> None:
-        """Start the worker, so that it is ready when the first lesson comes."""
-        self._hire()
+        """Start the worker now, so that it is ready for the first lesson."""
+        self._worker = Worker(self.model, self.device)
         self._thread.start()
 
     def close(self) -> None:
-        """End the worker; what it was learning is lost, the model is whole."""
+        """End the worker. The lesson it was learning is lost; the model stays whole."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        self._dismiss()
+            self._worker.kill()
         self._thread.join(timeout=5)
 
-    # --- what clients do ---------------------------------------------------------------------------------------------
+    # --- called for clients ------------------------------------------------------------------------------------------
 
-    def submit(self, pictures: Mapping[str, dict[int, Picture]], unreadable: dict[int, str], base: bool) -> Job:
-        """Put a lesson into the queue."""
+    def submit(self, pictures: Mapping[str, dict[int, Picture]], unreadable: dict[int, str], base: bool) -> Lesson:
+        """Add a lesson to the queue."""
         with self._changed:
-            waiting = [job for job in self._jobs if job.state == "waiting"]
-            job = Job(
+            waiting = self._waiting()
+            lesson = Lesson(
                 next(self._numbers),
-                {name: len(each) for name, each in pictures.items()},
+                {name: len(numbered) for name, numbered in pictures.items()},
                 base,
                 dict(pictures),
                 [{"picture": number, "reason": reason} for number, reason in unreadable.items()],
             )
             if len(waiting) >= self.limits.lessons:
                 raise RefusedError(429, f"{len(waiting)} lessons are waiting already; send this one later")
-            if sum(other.bytes() for other in waiting) + job.bytes() > self.limits.waiting_bytes:
+            if sum(other.bytes() for other in waiting) + lesson.bytes() > self.limits.waiting_bytes:
                 raise RefusedError(429, "the lessons that wait hold too many pictures already; send this one later")
-            self._jobs.append(job)
+            self._lessons.append(lesson)
             self._touch()
-        return job
+        return lesson
 
-    def cancel(self, number: int) -> Job:
-        """Take a lesson out of the queue, or stop it; one that has ended stays as it is."""
+    def cancel(self, number: int) -> Lesson:
+        """Take a lesson out of the queue, or stop it; a lesson that has ended stays as it is."""
         with self._changed:
-            job = next((job for job in self._jobs if job.number == number), None)
-            if job is None:
+            lesson = next((lesson for lesson in self._lessons if lesson.number == number), None)
+            if lesson is None:
                 raise RefusedError(404, f"there is no lesson {number}")
-            if job.state == "waiting":
-                self._end(job, Ended("cancelled", "taken out of the queue"))
-            elif job.state == "learning" and self._cancelled_at is None:
-                self._cancelled_at = time.monotonic()  # the thread tells the worker, as nobody else may use the pipe
-                job.message = "stopping"
+            if lesson.state == "waiting":
+                self._end(lesson, Outcome("cancelled", "taken out of the queue"))
+            elif lesson.state == "learning" and not lesson.cancelled.is_set():
+                lesson.cancelled.set()
+                lesson.message = "stopping"
                 self._touch()
-        return job
+        return lesson
 
-    def jobs(self) -> list[Job]:
-        """Oldest first."""
+    def lessons(self) -> list[Lesson]:
+        """Every lesson that is remembered, oldest first."""
         with self._changed:
-            return list(self._jobs)
+            return list(self._lessons)
 
-    def learning(self) -> bool:
-        """Whether a lesson is under way or waiting."""
-        return any(job.state not in ENDED for job in self.jobs())
+    def busy(self) -> bool:
+        """Whether a lesson is being learned or waiting."""
+        return any(lesson.state not in _ENDED for lesson in self.lessons())
 
-    def forget(self, name: str, new: str | None = None) -> None:
-        """Drop the examples of a class, or keep them under its new name."""
+    def forget_class(self, name: str) -> None:
+        """Drop the examples of a class."""
         with self._changed:
-            held = self.examples.pop(name, None)
-            if new is not None and held is not None:
-                self.examples[new] = held
+            self.examples.pop(name, None)
 
-    # --- what the thread does ----------------------------------------------------------------------------------------
+    def rename_class(self, old: str, new: str) -> None:
+        """Keep the examples of a class under its new name."""
+        with self._changed:
+            if old in self.examples:
+                self.examples[new] = self.examples.pop(old)
+
+    # --- the queue's own thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._closing or any(job.state == "waiting" for job in self._jobs))
+                self._changed.wait_for(lambda: self._closing or self._waiting())
                 if self._closing:
                     return
-                job = next(job for job in self._jobs if job.state == "waiting")
-                job.state, job.began, self._cancelled_at = "learning", time.monotonic(), None
-                names = {picture.name: number for each in job.pictures.values() for number, picture in each.items()}
-                folders = {name: list(numbered.values()) for name, numbered in job.pictures.items()}
-                job.pictures = {}
-                lesson = Lesson(job.number, folders, self.plan, dict(self.examples))
+                lesson = self._waiting()[0]
+                lesson.state, lesson.began = "learning", time.monotonic()
+                numbers = {p.name: number for each in lesson.pictures.values() for number, p in each.items()}
+                pictures = {name: list(numbered.values()) for name, numbered in lesson.pictures.items()}
+                command = Learn(lesson.number, pictures, self.plan, dict(self.examples))
+                lesson.pictures = {}
                 self._touch()
-            before = stamp(self.model)
-            ended = self._teach(job, lesson)
-            if self._closing:
-                return
-            if ended is None:  # the process was ended, or died; the file says which side of the commit that was on
-                changed, asked = stamp(self.model) != before, self._cancelled_at is not None
-                ended = Ended("done") if changed else Ended("cancelled" if asked else "failed", _DIED[asked])
-                self._hire()
+            before = file_stamp(self.model)
+            outcome = self._worker.learn(command, functools.partial(self._follow, lesson), lesson.cancelled)
+            if outcome is None:
+                self._worker.kill()  # it is dead already, or did not stop in time
             with self._changed:
-                found = ({"picture": names[name], "reason": why} for name, why in ended.unreadable if name in names)
-                job.unreadable += found
-                for name, values in ended.examples.items():
+                if self._closing:
+                    return
+                if outcome is None:
+                    self._worker = Worker(self.model, self.device)
+                    outcome = _outcome_without_worker(lesson, changed=file_stamp(self.model) != before)
+                for name, reason in outcome.unreadable:
+                    if name in numbers:
+                        lesson.unreadable.append({"picture": numbers[name], "reason": reason})
+                for name, values in outcome.examples.items():
                     self.examples[name] = np.concatenate([values, self.examples.get(name, values[:0])])[:_EXAMPLES]
-                self._end(job, ended)
+                self._end(lesson, outcome)
 
-    def _teach(self, job: Job, lesson: Lesson) -> Ended | None:
-        """Follow a lesson to its end; None if the worker is gone."""
-        pipe, cancelled = self._pipe, False
-        assert pipe is not None
-        try:
-            pipe.send(lesson)
-            lesson.folders.clear()  # the pictures are the worker's now
-            while True:
-                if self._cancelled_at is not None:
-                    if not cancelled:
-                        cancelled = True
-                        pipe.send(Cancel(job.number))
-                    if time.monotonic() - self._cancelled_at > _GRACE:
-                        return None
-                if pipe.poll(0.1):
-                    told = pipe.recv()
-                    if isinstance(told, Ended):
-                        return told
-                    self._follow(job, told)
-        except (EOFError, OSError):
-            return None
-
-    def _follow(self, job: Job, told: Told) -> None:
+    def _follow(self, lesson: Lesson, update: Update) -> None:
         with self._changed:
-            if told.stage != job.stage:
-                job.stage_began = time.monotonic()
-            job.stage, job.done, job.total, job.loss = told.stage, told.done, told.total, told.loss
-            if told.who:
-                job.message = f"waiting for {told.who}"
-            elif self._cancelled_at is None:
-                job.message = ""
+            if update.stage != lesson.stage:
+                lesson.stage_began = time.monotonic()
+            lesson.stage, lesson.done, lesson.total, lesson.loss = update.stage, update.done, update.total, update.loss
+            if update.waiting_for:
+                lesson.message = f"waiting for {update.waiting_for}"
+            elif not lesson.cancelled.is_set():
+                lesson.message = ""
             self._touch()
 
-    def _end(self, job: Job, ended: Ended) -> None:
-        job.pictures = {}
-        job.message, job.result, job.loss = ended.message, ended.result, None
-        job.seconds = time.monotonic() - job.began if job.began is not None else 0.0
-        job.state = ended.state  # last: whoever sees it sees the rest
-        old = [other for other in self._jobs if other.state in ENDED][:-_REMEMBERED]
-        self._jobs = [other for other in self._jobs if other not in old]
+    # --- with the lock held ------------------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[Lesson]:
+        return [lesson for lesson in self._lessons if lesson.state == "waiting"]
+
+    def _end(self, lesson: Lesson, outcome: Outcome) -> None:
+        lesson.pictures = {}
+        lesson.message, lesson.result, lesson.loss = outcome.message, outcome.result, None
+        lesson.seconds = time.monotonic() - lesson.began if lesson.began is not None else 0.0
+        lesson.state = outcome.state  # last: readers that see it see the rest
+        old = [other for other in self._lessons if other.state in _ENDED][:-_REMEMBERED]
+        self._lessons = [other for other in self._lessons if other not in old]
         self._touch()
 
     def _touch(self) -> None:
         self.revision += 1
         self._changed.notify_all()
 
-    def _hire(self) -> None:
-        self._dismiss()
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._worker = context.Process(
-            target=work, args=(theirs, self.model, self.device), name="engram-worker", daemon=True
-        )
-        self._worker.start()
-        theirs.close()  # so that its end is noticed here
 
-    def _dismiss(self) -> None:
-        """Whatever it was doing: a model file is written whole or not at all."""
-        if self._worker is not None:
-            self._worker.kill()
-            self._worker.join(timeout=5)
-        if self._pipe is not None:
-            self._pipe.close()
-
-
-_DIED = {True: "stopped; the model is as it was", False: "the learning process ended; the model is as it was"}
-
-
-def stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes whenever the file does; None if there is none."""
-    try:
-        about = os.stat(path)
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino
+def _outcome_without_worker(lesson: Lesson, changed: bool) -> Outcome:
+    """How a lesson ended whose process died: if the file has changed, the class had been saved before."""
+    if changed:
+        return Outcome("done")
+    if lesson.cancelled.is_set():
+        return Outcome("cancelled", "stopped; the model is as it was")
+    return Outcome("failed", "the learning process ended; the model is as it was")

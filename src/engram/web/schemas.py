@@ -1,16 +1,29 @@
-"""What the server says, as the OpenAPI schema describes it."""
+"""The JSON that the server takes and gives, as the OpenAPI schema describes it."""
 
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from engram.store import Answer, Unreadable
-from engram.web.lessons import Job
-from engram.web.served import Snapshot
+from engram.web.predictor import Snapshot
 
-Similarity = Annotated[float, Field(ge=-1.001, le=1.001, description="Cosine similarity to the class mean.")]
 Share = Annotated[float, Field(ge=0, le=1)]
+Score = Annotated[float, Field(description="The method's score of the class, such as a cosine similarity.")]
+
+_PROBLEMS = {
+    400: "The request cannot be read.",
+    401: "A token is required.",
+    403: "The request comes from another site, or is addressed to another host name.",
+    404: "There is no such class or lesson.",
+    408: "The request took too long to arrive.",
+    409: "Not possible in the model's present state.",
+    413: "More than the server accepts.",
+    415: "Not a multipart form.",
+    422: "A value in the request is invalid.",
+    429: "Too much is waiting already.",
+    503: "The model file cannot be read.",
+}
 
 
 class Problem(BaseModel):
@@ -19,24 +32,33 @@ class Problem(BaseModel):
     detail: str
 
 
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error responses of a route, as OpenAPI has them: these, and those that every route may give."""
+    return {status: {"model": Problem, "description": _PROBLEMS[status]} for status in sorted({401, 403, *statuses})}
+
+
+UPLOAD_PROBLEMS = problems(400, 408, 409, 413, 415, 422, 429, 503)
+CHANGE_PROBLEMS = problems(400, 404, 408, 409, 413, 422, 503)
+
+
 class Neighbour(BaseModel):
     """A class that is near another."""
 
     name: str
-    similarity: Similarity
+    similarity: float = Field(ge=-1.001, le=1.001, description="Cosine similarity of the two class vectors.")
 
 
 class ClassView(BaseModel):
-    """One class: what is kept of it, and how that looks."""
+    """One class: what is kept of it, and how it is drawn (not at all if the method keeps no vector per class)."""
 
     name: str
-    pictures: int = Field(description="How many pictures its mean stands for.")
+    pictures: int | None = Field(description="How many it was learned from; null if the method does not count them.")
     learned: str | None = Field(description="When, in UTC.")
     increment: int | None = Field(description="0 is the base.")
-    strands: list[float] = Field(description="A figure made of its mean, less the middle of all: -1 to 1.")
-    hue: float = Field(description="Of its direction on the map, in degrees.")
-    x: float = Field(description="Its place on the map of all classes.")
-    y: float
+    strands: list[float] = Field(description="Its figure: its vector less the mean of all classes, from -1 to 1.")
+    hue: float | None = Field(description="The direction of its place on the map, in degrees.")
+    x: float | None = Field(description="Its place on the map of all classes.")
+    y: float | None
     neighbours: list[Neighbour] = Field(description="The classes it is most likely to be taken for.")
 
 
@@ -48,13 +70,13 @@ class ChangeView(BaseModel):
     pictures: dict[str, int]
     seconds: float
     new_name: str | None
-    bytes: int = Field(description="Of the picture files that were looked at, and not kept; 0 if not recorded.")
-    checked: int = Field(description="Pictures that were held back, asked about after this change.")
+    bytes: int = Field(description="Size of the picture files, which are not kept; 0 if not recorded.")
+    checked: int = Field(description="Held-back pictures that were predicted after this change.")
     right: int
 
 
 class UnknownView(BaseModel):
-    """Below which similarity a picture is of no known class."""
+    """The score below which a picture is of no known class."""
 
     similarity: float
     share: Share
@@ -65,8 +87,8 @@ class UnknownView(BaseModel):
 class ModelView(BaseModel):
     """The model as it is served."""
 
-    exists: bool = Field(description="False before the first lesson: then everything else is empty.")
-    name: str = Field(description="What the file is called.")
+    exists: bool = Field(description="False before the first lesson; everything else is empty then.")
+    name: str = Field(description="The file's name.")
     version: int = Field(description="Counts the changes.")
     bytes: int
     bytes_per_class: int
@@ -76,82 +98,92 @@ class ModelView(BaseModel):
     can_undo: bool
     can_export: bool = Field(description="Whether an ONNX file can be made here.")
     unknown: UnknownView | None
-    map_shows: Share = Field(description="How much of the distances between classes the map shows.")
+    map_shows: Share | None = Field(
+        description="How much of the distances between classes the map keeps; null if there is no map."
+    )
     classes: list[ClassView]
     history: list[ChangeView]
 
     @classmethod
-    def of(cls, snapshot: Snapshot | None, name: str, backbone: str, can_undo: bool, can_export: bool) -> "ModelView":
-        """What is to be shown of a model, or of none."""
+    def of(cls, snapshot: Snapshot | None, name: str, backbone: str, can_export: bool) -> "ModelView":
+        """The view of a model; without one, that of a file `name` yet to be made."""
         if snapshot is None:
             return cls(
                 exists=False, name=name, version=0, bytes=0, bytes_per_class=0, bytes_by_group={}, backbone=backbone,
-                can_learn=True, can_undo=False, can_export=False, unknown=None, map_shows=1.0, classes=[], history=[],
+                can_learn=True, can_undo=False, can_export=False, unknown=None, map_shows=None, classes=[], history=[],
             )  # fmt: skip
-        info, names = snapshot.info, snapshot.model.names
-        classes = [
-            ClassView(
-                **about,
-                **{key: value for key, value in vars(look).items() if key != "neighbours"},
-                neighbours=[Neighbour(name=names[j], similarity=near) for j, near in look.neighbours],
-            )
-            for about, look in zip(info["classes"], snapshot.looks, strict=True)
-        ]
-        return cls(
-            exists=True,
-            name=name,
-            can_undo=can_undo,
-            can_export=can_export and bool(names),
-            map_shows=snapshot.map_shows,
-            classes=classes,
-            history=[ChangeView(**asdict(event)) for event in snapshot.model.notes.history],
-            **{k: info[k] for k in ("version", "bytes", "bytes_per_class", "bytes_by_group", "backbone", "can_learn")},
-            unknown=info["unknown"] and UnknownView(**info["unknown"]),
+        info = snapshot.info
+        return cls.model_validate(
+            info  # what the view does not show is ignored
+            | {
+                "exists": True,
+                "name": name,
+                "can_undo": any(number < info["version"] for number in info["versions"]["kept"]),
+                "can_export": can_export and bool(info["classes"]),
+                "map_shows": None if snapshot.map is None else snapshot.map.shown,
+                "classes": _classes(snapshot),
+                "history": [asdict(event) for event in snapshot.model.notes.history],
+            }
         )
 
 
+def _classes(snapshot: Snapshot) -> list[dict[str, Any]]:
+    classes = snapshot.info["classes"]
+    if snapshot.map is None:
+        return [{**one, "strands": [], "hue": None, "x": None, "y": None, "neighbours": []} for one in classes]
+    return [
+        one | vars(place) | {"neighbours": [{"name": classes[j]["name"], "similarity": s} for j, s in place.neighbours]}
+        for one, place in zip(classes, snapshot.map.places, strict=True)
+    ]
+
+
 class Ranked(BaseModel):
-    """A class and how near a picture is to it."""
+    """A class, and how well a picture fits it."""
 
     label: str
-    similarity: Similarity
+    similarity: Score
 
 
 class AnswerView(BaseModel):
     """What a picture shows: its class, or "unknown"; or why it could not be read."""
 
     label: str | None
-    similarity: Similarity | None
-    top: list[Ranked] = Field(description="The five nearest classes, nearest first.")
+    similarity: Score | None
+    top: list[Ranked] = Field(description="The five best classes, best first.")
     problem: str | None
 
     @classmethod
     def of(cls, answer: Answer | Unreadable) -> "AnswerView":
-        """An answer of the library's."""
+        """The view of the store's answer."""
         if isinstance(answer, Unreadable):
-            return cls(label=None, similarity=None, top=[], problem=answer.reason)
+            return cls.unread(answer.reason)
         top = [Ranked(label=label, similarity=similarity) for label, similarity in answer.top]
         return cls(label=answer.label, similarity=answer.similarity, top=top, problem=None)
+
+    @classmethod
+    def unread(cls, reason: str) -> "AnswerView":
+        """The view of a picture that could not be read."""
+        return cls(label=None, similarity=None, top=[], problem=reason)
 
 
 class Answers(BaseModel):
     """One answer per picture, in order."""
 
     answers: list[AnswerView]
-    milliseconds: float = Field(description="From the question to the answers, inside the server.")
+    milliseconds: float = Field(description="From the request to the answers, inside the server.")
     version: int = Field(description="Of the model that answered.")
-    unknown_below: float | None = Field(description="The similarity below which it says unknown, if it does.")
+    unknown_below: float | None = Field(description="The score below which the answer is unknown, if there is one.")
 
 
 class CheckView(BaseModel):
-    """Answers about pictures that were held back."""
+    """Predictions of held-back pictures: how many, and how many were right."""
 
     pictures: int
     right: int
 
 
 class LearnedView(BaseModel):
-    """A class that was learned, from how many pictures, and how many were held back to check with."""
+    """A class that was learned: from how many pictures, and how many were held back for the check."""
 
     name: str
     pictures: int
@@ -159,7 +191,7 @@ class LearnedView(BaseModel):
 
 
 class ResultView(BaseModel):
-    """What came of a lesson."""
+    """The result of a lesson."""
 
     learned: list[LearnedView]
     seconds: float
@@ -178,32 +210,28 @@ class UnreadableView(BaseModel):
 class LessonView(BaseModel):
     """One lesson: waiting, being learned, or how it ended."""
 
+    model_config = ConfigDict(from_attributes=True)  # made from the queue's Lesson
+
     number: int
     classes: dict[str, int] = Field(description="The classes, and how many pictures of each.")
     base: bool = Field(description="Whether it makes a new model.")
     state: Literal["waiting", "learning", "done", "failed", "cancelled"]
     stage: Literal["", "wait", "look", "train", "saved", "check"]
-    done: int = Field(description="Of the stage: pictures looked at, or epochs.")
+    done: int = Field(description="Of the stage: pictures read, or epochs trained.")
     total: int
     loss: float | None
-    seconds_left: float | None = Field(description="Of the stage, as far as can be said.")
+    seconds_left: float | None = Field(description="Of the stage; null if it cannot be estimated.")
     seconds: float
     message: str
     unreadable: list[UnreadableView]
     result: ResultView | None
 
-    @classmethod
-    def of(cls, job: Job) -> "LessonView":
-        """A lesson of the queue's."""
-        fields = {name: getattr(job, name) for name in cls.model_fields if name != "seconds_left"}
-        return cls(**fields, seconds_left=job.seconds_left())
-
 
 class State(BaseModel):
-    """What the stream of events tells: enough to notice every change, and a restart of the server."""
+    """What the event stream reports: enough to notice every change, and a restart of the server."""
 
-    server: str = Field(description="Another one after a restart.")
-    model: str = Field(description="Another one whenever the model file changes; empty if there is none.")
+    server: str = Field(description="Differs after a restart.")
+    model: str = Field(description="Differs whenever the model file has changed; empty without a file.")
     lessons: list[LessonView]
 
 
@@ -214,13 +242,13 @@ class Forget(BaseModel):
 
 
 class Rename(BaseModel):
-    """A class, and what to call it."""
+    """A class, and its new name."""
 
     name: str
-    new_name: str = Field(min_length=1, description="1 to 80 printable characters, and not the word for no class.")
+    new_name: str = Field(min_length=1, description="1 to 80 printable characters; not the word for no class.")
 
 
 class Undo(BaseModel):
     """The last change to take back."""
 
-    version: int = Field(description="The model's, as the client knows it: nothing happens if that is not the present.")
+    version: int = Field(description="The version the client sees; refused if the model has changed since.")
