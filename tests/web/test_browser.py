@@ -305,8 +305,8 @@ def test_a_method_without_class_vectors_has_no_map_and_no_figures(serve, visit, 
     page.locator("#try input[type=file]").set_input_files(files("dots", 1, first=50))
     answer = page.locator("#answers .answer").first
     expect(answer.locator("strong")).to_be_visible()
-    widths = answer.locator(".bars .fill").evaluate_all(
-        "bars => bars.map((bar) => bar.style.getPropertyValue('--share'))"
-    )
-    assert widths == ["1", "0"]  # scores of this method are negative distances
+    shares = "bars => bars.map((bar) => bar.style.getPropertyValue('--share'))"
+    widths = answer.locator(".bars .fill").evaluate_all(shares)
+    near, far = map(float, widths)  # scores of this method are negative distances
+    assert 1 >= near > far == 0
     accessible(page)

@@ -27,7 +27,7 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        server.start()
+        server.queue.start()
         try:
             yield
         finally:

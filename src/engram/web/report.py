@@ -1,5 +1,6 @@
 """The report on a model: one HTML page that needs no other file."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from engram.bench.report.document import document
@@ -17,26 +18,22 @@ def write_report(model: ModelView) -> str:
     if size:
         tiles["of pictures, not kept"] = f"{size / 1e6:,.1f} MB"
     items = "".join(f"<li><b>{value}</b><span>{what}</span></li>" for what, value in tiles.items())
-    classes = [
-        {
-            "class": one.name,
-            "pictures": "" if one.pictures is None else f"{one.pictures:,}",
-            "learned": one.learned or "",
-            "increment": {None: "", 0: "base"}.get(one.increment, str(one.increment)),
-            "nearest classes": ", ".join(f"{near.name} ({near.similarity:.2f})" for near in one.neighbours),
-        }
-        for one in model.classes
-    ]
-    changes = [
-        {
-            "when": change.when,
-            "what": change.what,
-            "classes": ", ".join(change.pictures) + (f" → {change.new_name}" if change.new_name else ""),
-            "pictures": f"{sum(change.pictures.values()):,}",
-            "held-back pictures right": f"{change.right} of {change.checked}" if change.checked else "",
-        }
-        for change in model.history
-    ]
+    classes = {
+        "class": [one.name for one in model.classes],
+        "pictures": ["" if one.pictures is None else f"{one.pictures:,}" for one in model.classes],
+        "learned": [one.learned or "" for one in model.classes],
+        "increment": [{None: "", 0: "base"}.get(one.increment, str(one.increment)) for one in model.classes],
+        "nearest classes": [
+            ", ".join(f"{near.name} ({near.similarity:.2f})" for near in one.neighbours) for one in model.classes
+        ],
+    }
+    changes = {
+        "when": [change.when for change in model.history],
+        "what": [str(change.what) for change in model.history],
+        "classes": [" → ".join(filter(None, (", ".join(c.pictures), c.new_name))) for c in model.history],
+        "pictures": [f"{sum(change.pictures.values()):,}" for change in model.history],
+        "held-back pictures right": [f"{c.right} of {c.checked}" if c.checked else "" for c in model.history],
+    }
     unknown = model.unknown
     samples = model.bytes_by_group.get("stored samples", 0)
     parts = [
@@ -53,11 +50,11 @@ def write_report(model: ModelView) -> str:
     return document(f"engram: {model.name}", parts)
 
 
-def _table(rows: list[dict[str, str]]) -> str:
-    """The columns that have an entry in some row."""
-    columns = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
-    head = "".join(f'<th scope="col" class="text">{escape(name)}</th>' for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="text">{escape(row[n])}</td>' for n in columns) + "</tr>" for row in rows
-    )
+def _table(columns: Mapping[str, Sequence[str]]) -> str:
+    """An HTML table, without the columns that are empty."""
+    shown = {name: cells for name, cells in columns.items() if any(cells)}
+    head = "".join(f'<th scope="col" class="text">{escape(name)}</th>' for name in shown)
+    body = ""
+    for row in zip(*shown.values(), strict=True):
+        body += "<tr>" + "".join(f'<td class="text">{escape(cell)}</td>' for cell in row) + "</tr>"
     return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

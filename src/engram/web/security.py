@@ -73,10 +73,7 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on; add the headers to the response."""
-        if scope["type"] == "websocket":  # there are none
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # there are no WebSocket routes
             await self.app(scope, receive, send)
             return
 

@@ -29,10 +29,6 @@ class Server:
         self.exporting = asyncio.Semaphore(1)  # one export at a time
         self._changing = asyncio.Lock()
 
-    def start(self) -> None:
-        """Start the learning process."""
-        self.queue.start()
-
     def close(self) -> None:
         """End the learning process and let the threads go."""
         self.queue.close()

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,10 +157,11 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
         reasons = [reason for _, reason in report.skipped]
         message = reasons[0] if reasons else "these pictures have been learned already"
         return Outcome("failed", message, unreadable=unreadable)
-    checks = {"new": report.check_new, "before": report.check_before, "after": report.check_known}
     result = {
-        "learned": [{"name": one.name, "pictures": one.pictures, "held_back": one.held_back} for one in report.learned],
+        "learned": list(map(asdict, report.learned)),
         "seconds": round(report.seconds, 2),
-        **{when: {"pictures": check.pictures, "right": check.right} for when, check in checks.items()},
+        "new": asdict(report.check_new),
+        "before": asdict(report.check_before),
+        "after": asdict(report.check_known),
     }
     return Outcome("done", result=result, examples=report.held, unreadable=unreadable)

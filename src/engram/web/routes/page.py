@@ -1,6 +1,6 @@
 """The page itself: one route per static file, so that no part of a request ever becomes part of a path."""
 
-from collections.abc import Awaitable, Callable
+import functools
 from pathlib import Path
 
 from fastapi import APIRouter, Request
@@ -9,12 +9,10 @@ from fastapi.responses import FileResponse
 router = APIRouter()
 
 
-def _sender(path: Path) -> Callable[[Request], Awaitable[FileResponse]]:
-    async def send(_: Request) -> FileResponse:
-        return FileResponse(path)
-
-    return send
+async def _send(_: Request, path: Path) -> FileResponse:
+    return FileResponse(path)
 
 
 for _path in (Path(__file__).parents[1] / "static").iterdir():
-    router.add_route("/" if _path.name == "index.html" else f"/{_path.name}", _sender(_path))
+    _url = "/" if _path.name == "index.html" else f"/{_path.name}"
+    router.add_route(_url, functools.partial(_send, path=_path))

@@ -74,7 +74,7 @@ function show(item, said, picture) {
     return;
   }
   const unknown = answer.label === "unknown";
-  const share = scale(answer.top.map((one) => one.similarity));
+  const share = scale([...answer.top.map((one) => one.similarity), said.unknown_below ?? answer.similarity]);
   const bars = answer.top.map((one, i) => {
     const bar = h("span", { className: "fill" });
     bar.style.setProperty("--share", share(one.similarity));
@@ -89,7 +89,7 @@ function show(item, said, picture) {
     h("ol", { className: "bars" }, bars))].filter(Boolean));
 }
 
-// How long the bar of a score is, 0 to 1: a similarity as it is, other scores by where they lie between those shown.
+// The length of a score's bar, 0 to 1: a similarity as it is, any other score by its place between the lowest and highest.
 function scale(scores) {
   if (scores.every((score) => Math.abs(score) <= 1.001)) return (score) => Math.max(0, score);
   const low = Math.min(...scores), high = Math.max(...scores);
