@@ -2,6 +2,8 @@
 
 import json
 import multiprocessing
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -9,8 +11,10 @@ import pytest
 from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
+from engram import IncrementalClassifier
 from engram.store import Picture, Plan, Workshop, answers, learn
 from engram.store.lock import model_lock
+from engram.testing import blobs
 from engram.web.class_map import classical_mds, map_classes
 from engram.web.queue import Lesson
 
@@ -197,6 +201,15 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     clf = Workshop(model, device="cpu").read().clf
     expected = clf.decision_function(noise.transpose(0, 2, 3, 1))
     np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+
+def test_an_export_that_fails_says_why(tmp_path):
+    IncrementalClassifier("ncm", device="cpu").fit(*blobs(["a", "b"])).save(tmp_path / "vectors.engram")
+    command = [sys.executable, "-m", "engram.web.export", str(tmp_path / "vectors.engram"), str(tmp_path / "m.onnx")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert ran.stderr.strip().splitlines()[-1] == "only a model that was taught pictures can be exported"
+    assert not (tmp_path / "m.onnx").exists()
 
 
 def test_events_tell_every_change(serve, tmp_path):

@@ -6,7 +6,7 @@ is the last line on stderr.
 
 import sys
 
-from engram import IncrementalClassifier
+from engram import IncrementalClassifier, ModelFileError
 from engram.web.worker import lower_priority
 
 
@@ -15,7 +15,7 @@ def main(model: str, out: str) -> None:
     lower_priority()
     try:
         IncrementalClassifier.load(model, device="cpu").export(out)
-    except (OSError, RuntimeError, ValueError) as error:
+    except (ModelFileError, OSError, RuntimeError, ValueError) as error:
         sys.exit(" ".join(str(error).split()))
 
 
