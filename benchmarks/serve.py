@@ -113,7 +113,9 @@ async def load(address: str, pid: int, arguments: argparse.Namespace) -> dict[st
         base = await client.post(
             "/api/lessons", **lesson({name: drawings(name, 30) for name in ("circle", "dots", "stripes")})
         )
-        assert (await finished(client, base.json()[0]["number"]))["state"] == "done"
+        first = await finished(client, base.json()[0]["number"])
+        if first["state"] != "done":
+            raise SystemExit(f"the first lesson failed: {first['message']}")
         alone: list[float] = []
         await ask(address, time.perf_counter() + 5, 0, alone, errors)
         pids = {"server": pid, "worker": worker_of(pid)}

@@ -2,6 +2,8 @@
 
 import json
 import multiprocessing
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -9,9 +11,12 @@ import pytest
 from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
-from engram.store import Plan, Workshop, answers
+from engram import IncrementalClassifier
+from engram.store import Picture, Plan, Workshop, answers, learn
 from engram.store.lock import model_lock
-from engram.web.looks import classical_mds, look_at
+from engram.testing import blobs
+from engram.web.class_map import classical_mds, map_classes
+from engram.web.queue import Lesson
 
 
 def ask(client, *pictures: bytes):
@@ -194,8 +199,17 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
     (scores,) = session.run(None, {"pictures": noise})
     clf = Workshop(model, device="cpu").read().clf
-    expected = clf._similarity(noise.transpose(0, 2, 3, 1))
+    expected = clf.decision_function(noise.transpose(0, 2, 3, 1))
     np.testing.assert_allclose(scores, expected, atol=1e-3)
+
+
+def test_an_export_that_fails_says_why(tmp_path):
+    IncrementalClassifier("ncm", device="cpu").fit(*blobs(["a", "b"])).save(tmp_path / "vectors.engram")
+    command = [sys.executable, "-m", "engram.web.export", str(tmp_path / "vectors.engram"), str(tmp_path / "m.onnx")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode != 0
+    assert ran.stderr.strip().splitlines()[-1] == "only a model that was taught pictures can be exported"
+    assert not (tmp_path / "m.onnx").exists()
 
 
 def test_events_tell_every_change(serve, tmp_path):
@@ -244,17 +258,18 @@ def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
     assert less == pytest.approx(spectrum[:2].sum() / spectrum.sum())
 
 
-def test_looks_of_few_classes_and_of_many():
-    assert look_at(np.empty((0, 8))) == ([], 1.0)
-    (one,), _ = look_at(np.ones((1, 8)))
+def test_places_of_few_classes_and_of_many():
+    empty = map_classes(np.empty((0, 8)))
+    assert (empty.places, empty.shown) == ([], 1.0)
+    (one,) = map_classes(np.ones((1, 8))).places
     assert (one.x, one.y, one.neighbours, len(one.strands)) == (0, 0, [], 8)
     means = np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0, 0, 1], [0, 0, -2]])
-    looks, _ = look_at(means)
-    assert looks[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
-    assert [j for j, _ in looks[3].neighbours] == [0, 1, 2]  # the opposite comes last
+    places = map_classes(means).places
+    assert places[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
+    assert [j for j, _ in places[3].neighbours] == [0, 1, 2]  # the opposite comes last
     apart = np.array([0, 0, -1]) - (means / np.linalg.norm(means, axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(looks[3].strands, apart / np.abs(apart).max(), atol=1e-3)
-    many, _ = look_at(np.random.default_rng(0).normal(size=(5, 512)))
+    np.testing.assert_allclose(places[3].strands, apart / np.abs(apart).max(), atol=1e-3)
+    many = map_classes(np.random.default_rng(0).normal(size=(5, 512))).places
     assert all(len(each.strands) == 48 and max(map(abs, each.strands)) == 1 for each in many)
 
 
@@ -268,19 +283,40 @@ def test_a_slim_model_answers_but_cannot_learn(open_client, model):
     assert (refused.status_code, "saved slim" in refused.json()["detail"]) == (409, True)
 
 
+@pytest.mark.parametrize(("method", "settings"), [("1nn", {}), ("finetune", {"base_epochs": 3})])
+def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method, settings):
+    """Nor does it count pictures, and its scores are no cosines: nothing is made up instead."""
+    store, plan = Workshop(tmp_path / "m.engram", device="cpu"), Plan(method=method, settings=settings, holdout=0)
+    learn(store, {shape: [Picture(content) for content in drawings(shape, 6)] for shape in ("circle", "dots")}, plan)
+    client = open_client(store.path, plan=plan)
+    model = client.get("/api/model").json()
+    assert model["map_shows"] is None
+    for one in model["classes"]:
+        assert one["pictures"] is None
+        assert [one[field] for field in ("strands", "hue", "x", "y", "neighbours")] == [[], None, None, None, []]
+    number = client.post("/api/lessons", **form({"stripes": drawings("stripes", 6)})).json()[0]["number"]
+    assert ended(client, number)["state"] == "done"
+    said = ask(client, draw("stripes", 50)).json()["answers"][0]
+    (expected,) = answers(store.read(), [draw("stripes", 50)], top=5, device="cpu")
+    assert [one["label"] for one in said["top"]] == [label for label, _ in expected.top]
+    assert said["similarity"] == pytest.approx(expected.similarity, abs=2e-2)
+    report = client.get("/api/model/report").text
+    assert "stripes" in report
+    assert "nearest classes" not in report
+    assert ("of feature vectors of pictures" in report) is (method == "1nn")
+
+
 def test_a_plan_that_cannot_work_fails_its_lesson(open_client, tmp_path):
-    client = open_client(tmp_path / "new.engram", plan=Plan(settings={"layers": [0]}))
+    client = open_client(tmp_path / "new.engram", plan=Plan(backbone="vgg99"))
     client.post("/api/lessons", **form({name: drawings(name, 2) for name in ("circle", "dots")}))
     failed = ended(client, 1)
-    assert (failed["state"], failed["message"]) == ("failed", "layers must be sizes above 0, not (0,)")
+    assert (failed["state"], "no backbone is called 'vgg99'" in failed["message"]) == ("failed", True)
     assert not (tmp_path / "new.engram").exists()
 
 
 def test_time_left_is_told_from_the_stage_at_hand():
-    from engram.web.lessons import Job
-
-    job = Job(1, {}, False, {}, [], state="learning", stage="train", done=5, total=20)
-    job.stage_began = time.monotonic() - 10
-    assert job.seconds_left() == pytest.approx(30, abs=0.5)
-    job.done = 0
-    assert job.seconds_left() is None
+    lesson = Lesson(1, {}, False, {}, [], state="learning", stage="train", done=5, total=20)
+    lesson.stage_began = time.monotonic() - 10
+    assert lesson.seconds_left == pytest.approx(30, abs=0.5)
+    lesson.done = 0
+    assert lesson.seconds_left is None

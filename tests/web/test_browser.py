@@ -153,7 +153,7 @@ def test_the_whole_story(serve, visit, tmp_path):
         page.locator(".dot").nth(number).focus()
         expect(page.locator("#map-names")).to_contain_text("nearest are")
     expect(page.locator("#accuracy")).to_be_visible()
-    expect(page.locator("#bytes")).to_contain_text("One vector per class")
+    expect(page.locator("#bytes")).to_contain_text("Kept per class")
     accessible(page)
     for name, width, scheme in (("page", 1280, "light"), ("page-dark", 1280, "dark"), ("page-tablet", 768, "light"),
                                 ("page-tablet-dark", 768, "dark"), ("page-phone", 360, "light"),
@@ -266,7 +266,7 @@ def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_ther
     expect(page.locator("#lost")).to_be_visible()
     again = serve(server.model, "--port", port, settings=SLOW)
     expect(page.locator("#lost")).to_be_hidden()
-    expect(page.locator(".lesson.failed")).to_contain_text("The server was started anew")
+    expect(page.locator(".lesson.failed")).to_contain_text("The server was restarted")
     assert again.model.read_bytes() == before
     assert names(page) == ["circle", "dots"]
     page.get_by_role("button", name="Back to the form").click()
@@ -289,3 +289,24 @@ def test_folders_become_classes_and_what_the_server_refuses_is_said(serve, visit
     page.locator("#send").click()
     expect(page.locator("#teach-problem")).to_contain_text("a class cannot be called 'unknown'")
     expect(page.locator(".group .thumbs li")).to_have_count(6)  # nothing is lost
+
+
+def test_a_method_without_class_vectors_has_no_map_and_no_figures(serve, visit, tmp_path):
+    page = visit(serve(tmp_path / "new.engram", "--method", "1nn", settings={}))
+    fill(page, "circle", 5)
+    fill(page, "dots", 5, which=1)
+    page.locator("#send").click()
+    expect(page.locator(".card")).to_have_count(2)
+    for hidden in ("#map-view", "#figure-note"):
+        expect(page.locator(hidden)).to_be_hidden()
+    expect(page.locator(".card .figure")).to_have_count(0)
+    assert "null" not in page.locator("main").inner_text()
+    expect(page.locator("#bytes")).to_contain_text("Feature vectors of pictures")
+    page.locator("#try input[type=file]").set_input_files(files("dots", 1, first=50))
+    answer = page.locator("#answers .answer").first
+    expect(answer.locator("strong")).to_be_visible()
+    shares = "bars => bars.map((bar) => bar.style.getPropertyValue('--share'))"
+    widths = answer.locator(".bars .fill").evaluate_all(shares)
+    near, far = map(float, widths)  # scores of this method are negative distances
+    assert 1 >= near > far == 0
+    accessible(page)

@@ -51,7 +51,7 @@ def serve(
     from engram.settings import parse_settings
     from engram.store import Plan, Workshop
     from engram.web.app import create_app
-    from engram.web.safety import is_loopback
+    from engram.web.security import is_loopback
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
     changed = parse_settings(settings or ())

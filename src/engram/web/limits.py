@@ -1,11 +1,13 @@
-"""How much a server takes from its clients. Whatever goes beyond is answered with a 4xx that says what the limit is."""
+"""How much the server accepts. A request beyond a limit gets a 4xx that names the limit."""
 
 from dataclasses import dataclass
+
+from starlette.exceptions import HTTPException
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Per request, but for the last three: lessons waiting, the bytes of their pictures, predictions at a time."""
+    """Per request, except the last three: lessons waiting, bytes of their pictures, predictions at a time."""
 
     upload_bytes: int = 256_000_000
     other_bytes: int = 64_000
@@ -19,9 +21,5 @@ class Limits:
     predictions: int = 512
 
 
-class RefusedError(Exception):
-    """A request that is not taken: the HTTP status, and one line that says why and what to do."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
+class RefusedError(HTTPException):
+    """A refused request: its HTTP status, and one line that says why and what to do."""

@@ -1,49 +1,59 @@
-"""The process that learns. It has a core's time only when predictions leave it, and dies with its server."""
+"""The learning process: the messages to and from it, the handle the server holds, and what it runs.
+
+It has low priority, so predictions come first, and it ends when the server does.
+"""
 
 import contextlib
+import multiprocessing
 import os
 import signal
+import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_NICE = 10  # predictions come first
-_TELL_EVERY = 0.1  # seconds
+if TYPE_CHECKING:
+    from engram.store import Examples, Picture, Plan, Step
+
+_NICENESS = 10
+_UPDATE_EVERY = 0.1  # seconds
+_GRACE = 10.0  # seconds a cancelled lesson has to stop by itself
 
 
 @dataclass(frozen=True)
-class Lesson:
-    """What the worker is sent: classes with the bytes of their pictures, and what to check earlier classes with."""
+class Learn:
+    """To the worker: learn these pictures, by class, and check earlier classes with `examples`."""
 
     number: int
-    folders: dict[str, list[Any]]  # of engram.store.Picture
-    plan: Any
-    examples: dict[str, Any]
+    pictures: dict[str, list["Picture"]]
+    plan: "Plan"
+    examples: "Examples"
 
 
 @dataclass(frozen=True)
 class Cancel:
-    """Stop the lesson of this number."""
+    """To the worker: stop the lesson of this number."""
 
     number: int
 
 
 @dataclass(frozen=True)
-class Told:
-    """How far a lesson is."""
+class Update:
+    """From the worker: how far the lesson is, or which process holds the model meanwhile."""
 
     stage: str
     done: int = 0
     total: int = 0
     loss: float | None = None
-    who: str = ""
+    waiting_for: str = ""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a lesson ended; `result` is there if something was learned."""
+class Outcome:
+    """From the worker: how the lesson ended; `result` is set if something was learned."""
 
     state: str
     message: str = ""
@@ -52,70 +62,106 @@ class Ended:
     unreadable: tuple[tuple[str, str], ...] = ()
 
 
+class Worker:
+    """The server's handle to the learning process. One thread uses `learn`; any thread may `kill`."""
+
+    def __init__(self, path: Path, device: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=work, args=(theirs, path, device), name="engram-worker", daemon=True)
+        self._process.start()
+        theirs.close()  # otherwise the end of the process would go unnoticed here
+
+    def learn(self, lesson: Learn, report: Callable[[Update], None], cancelled: threading.Event) -> Outcome | None:
+        """Follow one lesson to its end; None if the process died, or did not stop in time when cancelled."""
+        deadline: float | None = None
+        with contextlib.suppress(EOFError, OSError):
+            self._pipe.send(lesson)
+            lesson.pictures.clear()  # the process has them now
+            while deadline is None or time.monotonic() < deadline:
+                if deadline is None and cancelled.is_set():
+                    deadline = time.monotonic() + _GRACE
+                    self._pipe.send(Cancel(lesson.number))
+                if self._pipe.poll(0.1):
+                    message = self._pipe.recv()
+                    if isinstance(message, Outcome):
+                        return message
+                    report(message)
+        return None
+
+    def kill(self) -> None:
+        """End the process at once. The model survives: its file is replaced whole or not at all."""
+        self._process.kill()
+        self._process.join(timeout=5)
+
+
+# --- inside the process ----------------------------------------------------------------------------------------------
+
+
 class _CancelledError(Exception):
     pass
 
 
-def stand_back() -> None:
-    """Let other processes go first, where the system can do that."""
+def lower_priority() -> None:
+    """Let other processes go first, where the system supports it."""
     if hasattr(os, "nice"):
-        os.nice(_NICE)
+        os.nice(_NICENESS)
 
 
 def work(pipe: Connection, path: Path, device: str) -> None:
-    """Learn whatever comes through the pipe, until its other end is gone."""
+    """Learn what comes through the pipe until its other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
-    stand_back()
+    lower_priority()
     import torch
 
-    import engram.store  # noqa: F401  (now, and not when the first lesson comes)
+    import engram.store  # noqa: F401  (now, rather than during the first lesson)
 
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one is left for predictions
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one core is left for predictions
 
     with contextlib.suppress(EOFError, OSError):
         while True:
             message = pipe.recv()
-            if isinstance(message, Lesson):
+            if isinstance(message, Learn):
                 pipe.send(_learn(pipe, path, device, message))
-            del message  # the pictures are not needed any more
+            del message  # and the pictures with it
 
 
-def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
+def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
     from engram.io.model_file import ModelFileError
-    from engram.store import Step, Workshop, learn
+    from engram.store import Workshop, learn
 
     last, saved = 0.0, False
 
-    def tell(step: Step) -> None:
+    def report_step(step: "Step") -> None:
         nonlocal last, saved
         saved = saved or step.stage == "saved"
         while not saved and pipe.poll():
             message = pipe.recv()
             if isinstance(message, Cancel) and message.number == lesson.number:
                 raise _CancelledError
-        if time.monotonic() - last > _TELL_EVERY or step.done == step.total:
+        if time.monotonic() - last > _UPDATE_EVERY or step.done == step.total:
             last = time.monotonic()
-            pipe.send(Told(step.stage, step.done, step.total, step.loss))
+            pipe.send(Update(step.stage, step.done, step.total, step.loss))
 
-    place = Workshop(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Told("wait", who=who)))
+    store = Workshop(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Update("wait", waiting_for=who)))
     try:
-        report = learn(place, lesson.folders, lesson.plan, tell, lesson.examples)
+        report = learn(store, lesson.pictures, lesson.plan, report_step, lesson.examples)
     except _CancelledError:
-        return Ended("cancelled", "stopped; the model is as it was")
+        return Outcome("cancelled", "stopped; the model is as it was")
     except (ModelFileError, ValueError, OSError) as error:
         if isinstance(error, BrokenPipeError | ConnectionError):
             raise
-        return Ended("failed", " ".join(str(error).split()))
+        return Outcome("failed", " ".join(str(error).split()))
     unreadable = tuple(report.unreadable)
     if not report.learned:
         reasons = [reason for _, reason in report.skipped]
-        return Ended(
-            "failed", reasons[0] if reasons else "these pictures have been learned already", None, {}, unreadable
-        )
-    checks = {"new": report.check_new, "before": report.check_before, "after": report.check_known}
+        message = reasons[0] if reasons else "these pictures have been learned already"
+        return Outcome("failed", message, unreadable=unreadable)
     result = {
-        "learned": [{"name": one.name, "pictures": one.pictures, "held_back": one.held_back} for one in report.learned],
+        "learned": list(map(asdict, report.learned)),
         "seconds": round(report.seconds, 2),
-        **{what: {"pictures": check.pictures, "right": check.right} for what, check in checks.items()},
+        "new": asdict(report.check_new),
+        "before": asdict(report.check_before),
+        "after": asdict(report.check_known),
     }
-    return Ended("done", "", result, report.held, unreadable)
+    return Outcome("done", result=result, examples=report.held, unreadable=unreadable)

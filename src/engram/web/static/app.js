@@ -1,8 +1,8 @@
 // The page: follows the server, and shows what it says. All state that matters is the server's.
 import * as api from "./api.js";
+import { drawCharts } from "./charts.js";
 import { Classes } from "./classes.js";
 import { by, plural, toast } from "./dom.js";
-import { look } from "./look.js";
 import { Teach } from "./teach.js";
 import { Try } from "./try.js";
 
@@ -19,7 +19,7 @@ function show(present) {
   by("onnx").hidden = !model.can_export;
   teach.show(model);
   classes.show(model, busy);
-  if (model.exists) look(model);
+  if (model.exists) drawCharts(model);
 }
 
 async function tell(state) {

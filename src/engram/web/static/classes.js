@@ -17,6 +17,7 @@ export class Classes {
 
   show(model, busy) {
     this.model = model;
+    by("figure-note").hidden = model.map_shows === null;
     by("cards").replaceChildren(...model.classes.map((one) => this.card(one)));
     const last = model.history.at(-1);
     by("undo").hidden = !model.can_undo || !last;
@@ -30,9 +31,10 @@ export class Classes {
 
   card(one) {
     const when = one.increment === 0 ? "in the base" : one.increment ? `in increment ${one.increment}` : "";
-    return h("li", { className: "card" }, figure(one),
+    const lines = [one.pictures !== null && plural(one.pictures, "picture"), day(one.learned), when].filter(Boolean);
+    return h("li", { className: "card" }, one.strands.length > 0 && figure(one),
       h("h3", {}, one.name),
-      h("p", { className: "soft" }, plural(one.pictures, "picture"), h("br"), day(one.learned), when && h("br"), when),
+      h("p", { className: "soft" }, lines.flatMap((line, i) => (i ? [h("br"), line] : [line]))),
       h("div", { className: "row" },
         h("button", { type: "button", className: "quiet", ariaLabel: `Rename ${one.name}`, onclick: () => this.rename(one) }, "Rename"),
         h("button", { type: "button", className: "quiet", ariaLabel: `Forget ${one.name}`, onclick: () => this.forget(one) }, "Forget")));
@@ -55,7 +57,7 @@ export class Classes {
 
   async forget(one) {
     const sure = await ask({ title: `Forget ${one.name}?`, yes: "Forget",
-      text: "Its name, its vector and its count go. What the network's weights have picked up from it stays in them. You can undo this." });
+      text: "Its name goes, and all that is kept of this class alone. What the network has learned from it stays in the weights. You can undo this." });
     if (sure) await this.make(() => api.forget(one.name), `Forgot ${one.name}`);
   }
 

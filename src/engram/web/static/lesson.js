@@ -1,4 +1,4 @@
-// One lesson: how far it is, and what came of it.
+// One lesson: how far it is, and its result.
 import * as api from "./api.js";
 import { h, plural, s, seconds, toast } from "./dom.js";
 
@@ -76,7 +76,7 @@ export class LessonCard {
     const rows = [h("p", { className: "soft" }, `From ${plural(pictures, "picture")} in ${seconds(result.seconds)}. The pictures are gone.`)];
     if (result.new.pictures) rows.push(meter("New, held back", null, result.new));
     if (result.before.pictures) rows.push(meter("Earlier classes", result.before, result.after));
-    if (!result.new.pictures && !result.before.pictures) rows.push(h("p", { className: "soft" }, "Too few pictures to hold some back and check with them; five or more of a class would do."));
+    if (!result.new.pictures && !result.before.pictures) rows.push(h("p", { className: "soft" }, "Too few pictures to hold any back for a check; give a class at least five."));
     const lost = result.before.right - result.after.right;
     if (lost > 0) rows.push(h("p", { className: "warning" }, `${plural(lost, "answer")} about earlier classes became wrong. Undo takes the lesson back; more pictures may help.`));
     this.result.replaceChildren(...rows);
@@ -86,7 +86,7 @@ export class LessonCard {
     this.state = "failed";
     this.element.className = "lesson failed";
     this.title.textContent = "Not finished";
-    this.text.textContent = "The server was started anew; the model is as it was before this lesson, unless the class is among those below.";
+    this.text.textContent = "The server was restarted. If the class is not listed below, the model is as it was before this lesson.";
     this.bar.hidden = this.cancel.hidden = true;
     this.curve.replaceChildren();
     this.back.hidden = !mayReturn;

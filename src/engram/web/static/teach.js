@@ -1,4 +1,4 @@
-// Teaching: classes with a name and pictures, sent together; and the lessons that come of them.
+// Teaching: classes with a name and pictures, sent together, and the lessons they become.
 import * as api from "./api.js";
 import { openCamera } from "./camera.js";
 import { by, h, plural } from "./dom.js";
@@ -126,9 +126,9 @@ export class Teach {
     const first = this.model === null || this.model.exists !== model.exists;
     this.model = model;
     by("teach-intro").textContent = model.exists
-      ? "Name a class and give it some pictures. A name that is known already gets them in addition."
-      : "Two classes at least, to be told apart.";
-    by("add-group").textContent = model.exists ? "Another class at once" : "Add a class";
+      ? "Name a class and give it some pictures. A known class learns from them in addition."
+      : "Start with at least two classes.";
+    by("add-group").textContent = model.exists ? "Add another class" : "Add a class";
     by("send").textContent = model.exists ? "Learn" : "Learn these classes";
     this.known.replaceChildren(...model.classes.map((one) => h("option", { value: one.name })));
     if (first && this.groups.every((group) => !group.files.length && !group.name)) this.clear();

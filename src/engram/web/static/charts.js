@@ -1,9 +1,9 @@
-// Looking: the map of the classes, right answers over time, and bytes.
+// The charts: a map of the classes, right answers over time, and bytes.
 import { by, bytes, h, plural, s } from "./dom.js";
 
 const WIDTH = 640, HEIGHT = 420, EDGE = 46, LABELLED = 60;
 
-export function look(model) {
+export function drawCharts(model) {
   drawMap(model);
   drawAccuracy(model.history);
   drawBytes(model);
@@ -11,7 +11,8 @@ export function look(model) {
 
 function drawMap(model) {
   const classes = model.classes;
-  by("map-view").hidden = classes.length < 2;
+  by("map-view").hidden = classes.length < 2 || model.map_shows === null;
+  if (by("map-view").hidden) return;
   const xs = classes.map((one) => one.x), ys = classes.map((one) => one.y);
   const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
   const scale = Math.min((WIDTH - 2 * EDGE) / (right - left || 1), (HEIGHT - 2 * EDGE) / (bottom - top || 1));
@@ -42,7 +43,7 @@ function drawMap(model) {
     dots.append(dot);
   }
   by("map").replaceChildren(s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": "Map of the classes" }, lines, dots));
-  by("map-note").textContent = `Class means by cosine similarity; the plane shows ${Math.round(100 * model.map_shows)} % of how far they lie apart. Hover, or go with Tab, to see what may be confused.`;
+  by("map-note").textContent = `Class vectors by cosine similarity; the map keeps ${Math.round(100 * model.map_shows)} % of the distances between them. Hover over a class, or reach it with Tab, to see which it may be confused with.`;
   by("map-names").textContent = "";
 }
 
@@ -72,15 +73,16 @@ const shorten = (text) => (text.length > 12 ? `${text.slice(0, 11)}…` : text);
 
 function drawBytes(model) {
   const pictures = model.history.reduce((sum, change) => sum + change.bytes, 0);
-  const means = model.bytes_by_group["class memory"] ?? 0, network = model.bytes - means;
+  const classes = model.bytes_per_class * model.classes.length, samples = model.bytes_by_group["stored samples"] ?? 0;
   const rows = [
-    ["One vector per class", means, `${bytes(model.bytes_per_class)} each; all that a new class adds`],
-    ["Network and its memory", network, "the same size for ten classes and for a thousand"],
-    ["Picture files, not kept", pictures, pictures ? "that were looked at" : "their size was not recorded"],
-  ];
+    classes && ["Kept per class", classes, `${bytes(model.bytes_per_class)} each`],
+    samples && ["Feature vectors of pictures", samples, "this method keeps them; they grow with every picture"],
+    ["Network and its memory", model.bytes - classes - samples, "the same size for ten classes and for a thousand"],
+    ["Picture files, not kept", pictures, pictures ? "that were learned from" : "their size was not recorded", "unkept"],
+  ].filter(Boolean);
   const most = Math.max(...rows.map((row) => row[1]), 1);
-  by("bytes").replaceChildren(h("ul", { className: "sizes" }, rows.map(([what, count, note], i) => {
-    const bar = h("span", { className: `fill kind-${i}` });
+  by("bytes").replaceChildren(h("ul", { className: "sizes" }, rows.map(([what, count, note, kind]) => {
+    const bar = h("span", { className: `fill ${kind ?? ""}` });
     bar.style.setProperty("--share", count / most);
     return h("li", {}, h("span", {}, what), h("b", {}, count ? bytes(count) : "–"), h("span", { className: "track" }, bar), h("small", { className: "soft" }, note));
   })));

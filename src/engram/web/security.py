@@ -1,4 +1,4 @@
-"""Who may talk to the server: checks of host, origin and token before anything else, and headers after it."""
+"""Who may use the server: host, origin and token are checked first, and every response gets security headers."""
 
 import asyncio
 import hmac
@@ -16,7 +16,7 @@ from engram.web.limits import Limits, RefusedError
 
 COOKIE = "engram_token"
 HEADERS = {
-    # Nothing from elsewhere, nothing inline; blob: is for the thumbnails, which never leave the browser.
+    # Nothing from other sites, nothing inline; blob: is for thumbnails, which never leave the browser.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
@@ -39,9 +39,9 @@ def is_loopback(host: str) -> bool:
 
 
 def host_check(bound: str) -> Callable[[str], bool]:
-    """Which names a server bound to this address answers to.
+    """A test of the Host header for a server bound to this address.
 
-    DNS rebinding needs a name under somebody else's control, so addresses are safe; of names, only our own.
+    DNS rebinding needs a name that somebody else controls: addresses are safe, and of names only our own.
     """
     own = {"localhost", bound.lower()} | (set() if is_loopback(bound) else {socket.gethostname().lower()})
 
@@ -66,17 +66,14 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 class Guard:
-    """ASGI middleware. Without a token everybody who passes the checks of host and origin is let in."""
+    """ASGI middleware. Without a token, host and origin alone decide who is let in."""
 
     def __init__(self, app: ASGIApp, bound: str, token: str | None, limits: Limits) -> None:
         self.app, self.token, self.accepts, self.limits = app, token, host_check(bound), limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass on and add the headers."""
-        if scope["type"] == "websocket":  # there are none
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        if scope["type"] != "http":
+        """Refuse the request, or pass it on; add the headers to the response."""
+        if scope["type"] != "http":  # there are no WebSocket routes
             await self.app(scope, receive, send)
             return
 
@@ -88,45 +85,22 @@ class Guard:
             await send(message)
 
         try:
-            answer = self._refusal(scope)
-            if answer is None and scope["method"] in _CHANGING and not _is_form(scope):
-                receive = await self._whole(receive)
+            response = self._admit(scope)
+            if scope["method"] in _CHANGING:
+                receive = self._limit_body(Headers(scope=scope), receive)
         except RefusedError as error:
-            answer = _refuse(error.status, error.detail)
-        await (answer or self.app)(scope, receive, send_with_headers)
+            response = JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        await (response or self.app)(scope, receive, send_with_headers)
 
-    async def _whole(self, receive: Receive) -> Receive:
-        """Take in a body that is no upload, within limits, and give it back at once."""
-        body, most, ended = b"", self.limits.other_bytes, False
-        try:
-            async with asyncio.timeout(self.limits.seconds):
-                while not ended:
-                    message = await receive()
-                    body += message.get("body", b"")
-                    if len(body) > most:
-                        raise RefusedError(413, f"more than {most // 1000} kB, and no form with pictures")
-                    ended = message["type"] == "http.disconnect" or not message.get("more_body", False)
-        except TimeoutError:
-            raise RefusedError(408, f"the request took longer than {self.limits.seconds:g} seconds") from None
-        given = False
-
-        async def again() -> Message:
-            nonlocal given
-            if given:
-                return await receive()
-            given = True
-            return {"type": "http.request", "body": body, "more_body": False}
-
-        return again
-
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _admit(self, scope: Scope) -> Response | None:
+        """Refuse a request that may not pass; the address with the token in it is answered with a cookie."""
         headers = Headers(scope=scope)
         host, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site")
         if not self.accepts(host):
-            return _refuse(403, "this name is not the server's own; use the address that engram serve printed")
+            raise RefusedError(403, "this is not the server's own name; use the address that engram serve printed")
         ours = origin in (None, f"http://{host}", f"https://{host}") and site in (None, "same-origin", "none")
         if scope["method"] in _CHANGING and not ours:
-            return _refuse(403, "only the server's own page may send this")
+            raise RefusedError(403, "only the server's own page may send this")
         if self.token is None:
             return None
         query = parse_qs(scope["query_string"].decode("latin-1"))
@@ -137,16 +111,41 @@ class Guard:
         bearer = headers.get("authorization", "").removeprefix("Bearer ")
         if self._matches(bearer) or self._matches(_cookie(headers.get("cookie", ""))):
             return None
-        refused = _refuse(401, "open the address with the token in it that engram serve printed when it started")
-        refused.headers["WWW-Authenticate"] = "Bearer"
-        return refused
+        detail = "open the address with the token that engram serve printed when it started"
+        raise RefusedError(401, detail, {"WWW-Authenticate": "Bearer"})
+
+    def _limit_body(self, headers: Headers, receive: Receive) -> Receive:
+        """A `receive` that refuses a body that is too large, or takes too long to arrive."""
+        seconds, limit = self.limits.seconds, self.limits.other_bytes
+        detail = f"more than {limit // 1000} kB, and not a form with pictures"
+        if headers.get("content-type", "").startswith("multipart/form-data"):
+            limit = self.limits.upload_bytes
+            detail = f"the upload is larger than {limit // 1_000_000} MB; send less at once"
+        announced = headers.get("content-length", "")
+        if announced.isdigit() and int(announced) > limit:
+            raise RefusedError(413, detail)
+        deadline = asyncio.get_running_loop().time() + seconds
+        received, complete = 0, False
+
+        async def receive_within_limits() -> Message:
+            nonlocal received, complete
+            if complete:
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise RefusedError(408, f"sending took longer than {seconds:g} seconds; send less at once") from None
+            received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if received > limit:
+                raise RefusedError(413, detail)
+            return message
+
+        return receive_within_limits
 
     def _matches(self, given: str) -> bool:
         return hmac.compare_digest(given.encode(), (self.token or "").encode())
-
-
-def _is_form(scope: Scope) -> bool:
-    return Headers(scope=scope).get("content-type", "").startswith("multipart/form-data")
 
 
 def _cookie(text: str) -> str:
@@ -155,7 +154,3 @@ def _cookie(text: str) -> str:
     except CookieError:
         return ""
     return morsel.value if morsel else ""
-
-
-def _refuse(status: int, detail: str) -> JSONResponse:
-    return JSONResponse({"detail": detail}, status)

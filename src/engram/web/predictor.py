@@ -1,0 +1,97 @@
+"""The model being served: the last one committed, by this server or anybody else, and its predictions."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from engram.store import Answer, Model, Unreadable, Workshop, answers
+from engram.web.class_map import ClassMap, map_classes
+from engram.web.limits import Limits, RefusedError
+from engram.web.stamp import Stamp, file_stamp
+
+_TOP = 5
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model as it was read from its file; `map` is None if its method keeps no vector per class."""
+
+    stamp: Stamp
+    model: Model
+    info: dict[str, Any]
+    map: ClassMap | None
+
+
+class Predictor:
+    """Keeps the model in memory, and predicts on a few threads with one torch thread each, so that they run side by
+    side.
+    """
+
+    def __init__(self, store: Workshop, limits: Limits) -> None:
+        self.store, self.limits = store, limits
+        self._snapshot: Snapshot | None = None
+        self._reading = threading.Lock()
+        self._waiting = 0
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict", torch.set_num_threads, (1,))
+
+    def current(self) -> Snapshot | None:
+        """The model in the file, or None without a file. While another thread reads a new one, the previous model."""
+        stamp, known = file_stamp(self.store.path), self._snapshot
+        if known is not None and known.stamp == stamp:
+            return known
+        if not self._reading.acquire(blocking=known is None or stamp is None):
+            return known
+        try:
+            stamp = file_stamp(self.store.path)  # before reading: a change meanwhile makes the next call read again
+            if stamp is None:
+                self._snapshot = None
+            elif self._snapshot is None or self._snapshot.stamp != stamp:
+                self._snapshot = self._read(stamp)
+            return self._snapshot
+        finally:
+            self._reading.release()
+
+    def _read(self, stamp: Stamp) -> Snapshot:
+        known = self._snapshot
+        try:  # building the backbone takes longer than reading the model
+            model = self.store.read(known.model.clf.backbone_ if known else None)
+        except ValueError:  # it has another backbone now
+            model = self.store.read()
+        if model.clf.backbone_identity_ is None:
+            raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
+        if known is None and model.names:  # a network's first prediction is slow: get it over with
+            list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
+        vectors = model.clf.class_vectors_
+        return Snapshot(stamp, model, self.store.info(model), None if vectors is None else map_classes(vectors))
+
+    async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], Model, float]:
+        """Answers in order, the model that gave them, and the milliseconds it took."""
+        began = time.perf_counter()
+        if self._waiting >= self.limits.predictions:
+            raise RefusedError(429, f"{self._waiting} questions are waiting already; ask again in a moment")
+        self._waiting += 1
+        try:
+            found, model = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, list(pictures))
+        finally:
+            self._waiting -= 1
+        return found, model, (time.perf_counter() - began) * 1000
+
+    def _answer(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
+        snapshot = self.current()
+        if snapshot is None or not snapshot.model.names:
+            raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
+        model, unknown = snapshot.model, snapshot.model.notes.unknown
+        threshold = unknown.similarity if unknown else None
+        return list(answers(model, pictures, top=_TOP, unknown=threshold, device=self.store.device)), model
+
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=False, cancel_futures=True)

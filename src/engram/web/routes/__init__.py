@@ -1,0 +1,1 @@
+"""The URLs of the page and its API, one module per topic."""

@@ -1,0 +1,18 @@
+"""The page itself: one route per static file, so that no part of a request ever becomes part of a path."""
+
+import functools
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from fastapi.responses import FileResponse
+
+router = APIRouter()
+
+
+async def _send(_: Request, path: Path) -> FileResponse:
+    return FileResponse(path)
+
+
+for _path in (Path(__file__).parents[1] / "static").iterdir():
+    _url = "/" if _path.name == "index.html" else f"/{_path.name}"
+    router.add_route(_url, functools.partial(_send, path=_path))

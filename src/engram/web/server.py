@@ -1,0 +1,84 @@
+"""The one object behind every route: the store, the model in memory, the queue of lessons, and the limits."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from importlib.util import find_spec
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from engram.store import Plan, Workshop
+from engram.web.limits import Limits, RefusedError
+from engram.web.predictor import Predictor, Snapshot
+from engram.web.queue import LessonQueue
+from engram.web.schemas import LessonView, ModelView, State
+from engram.web.stamp import Stamp, file_stamp
+
+
+class Server:
+    """Serves one model file. `plan` says how to learn, which matters most for a first model."""
+
+    def __init__(self, store: Workshop, plan: Plan, limits: Limits) -> None:
+        self.store, self.plan, self.limits = store, plan, limits
+        self.predictor = Predictor(store, limits)
+        self.queue = LessonQueue(store.path, plan, store.device, limits)
+        self.identity = secrets.token_hex(4)
+        self.can_export = all(find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript"))
+        self.exporting = asyncio.Semaphore(1)  # one export at a time
+        self._changing = asyncio.Lock()
+
+    def close(self) -> None:
+        """End the learning process and let the threads go."""
+        self.queue.close()
+        self.predictor.close()
+
+    async def current(self) -> Snapshot | None:
+        """The model as it is now, if there is one."""
+        return await asyncio.to_thread(self.predictor.current)
+
+    async def existing(self) -> Snapshot:
+        """The model as it is now; refuses the request if there is none."""
+        snapshot = await self.current()
+        if snapshot is None:
+            raise RefusedError(409, "there is no model yet; teach at least two classes first")
+        return snapshot
+
+    async def view(self) -> ModelView:
+        """The model as clients see it."""
+        return ModelView.of(await self.current(), self.store.path.name, self.plan.backbone, self.can_export)
+
+    def revision(self) -> tuple[int, Stamp | None]:
+        """A value that changes whenever `state` does."""
+        return self.queue.revision, file_stamp(self.store.path)
+
+    def state(self) -> State:
+        """What the event stream reports."""
+        lessons = list(map(LessonView.model_validate, self.queue.lessons()))
+        model = "-".join(map(str, file_stamp(self.store.path) or ()))
+        return State(server=self.identity, model=model, lessons=lessons)
+
+    @contextlib.asynccontextmanager
+    async def changing(self) -> AsyncIterator[Snapshot]:
+        """Let one client at a time change the model without pictures; gives the model before the change."""
+        async with self._changing:
+            yield await self.existing()
+
+    async def change(self, make: Callable[..., object], *arguments: str) -> None:
+        """Make a change inside `changing`; refuses the request while lessons are under way."""
+        if self.queue.busy():
+            raise RefusedError(409, "a class is being learned; wait until that is done, or stop it first")
+        try:
+            await asyncio.to_thread(make, *arguments)
+        except ValueError as error:  # the request is valid, but this model does not allow it
+            raise RefusedError(409, str(error)) from error
+
+
+def get_server(request: Request) -> Server:
+    """The server of the application that a request came to."""
+    server: Server = request.app.state.server
+    return server
+
+
+InjectedServer = Annotated[Server, Depends(get_server)]
