@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,14 @@ from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
 
 
+class Misfit(NamedTuple):
+    """A sample whose label looks wrong: its position, what the others say it is, and how sure that is (0 to 1)."""
+
+    position: int
+    answer: Label
+    probability: float
+
+
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns new classes one at a time, from their own data alone.
 
@@ -30,7 +38,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     Parameters
     ----------
-    method : how to learn: a name of `engram methods`, or a `Learner` class of your own.
+    method : how to learn: "whitened" (one mean per class and one matrix), the paper's "mas", "si", "mas-lof" and
+        "si-lof", any other name of `engram methods`, or a `Learner` class of your own.
     config : settings of that method, by name; those left out have the method's defaults.
     backbone : name of a frozen network (see `engram.backbones.names`) or one made by `engram.backbones.create`, which
         turns pictures into features; None takes feature vectors only.
@@ -58,7 +67,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     >>> from sklearn.datasets import load_digits
     >>> from engram import IncrementalClassifier
     >>> X, y = load_digits(return_X_y=True)
-    >>> clf = IncrementalClassifier("slda").fit(X[y < 5], y[y < 5])
+    >>> clf = IncrementalClassifier().fit(X[y < 5], y[y < 5])
     >>> clf = clf.partial_fit(X[y == 7], y[y == 7])
     >>> clf.classes_.tolist()
     [0, 1, 2, 3, 4, 7]
@@ -66,7 +75,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def __init__(
         self,
-        method: str | type[Learner] = "prototypes",
+        method: str | type[Learner] = "whitened",
         *,
         config: Mapping[str, Any] | None = None,
         backbone: str | Backbone | None = None,
@@ -150,12 +159,39 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
-        """Softmax over scores / `temperature`."""
+        """Softmax over scores / `temperature`: calibrated for whitened prototypes, else an order of preference."""
         scores = self._scores(X).astype(np.float64)
         logits = scores / (self.learner_.temperature if self.temperature is None else self.temperature)
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
         return proba
+
+    def familiarity(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
+        """How much each sample looks like any known class; compare with `unknown_below`."""
+        features = self._features(X)
+        return self.learner_.familiarity(features)
+
+    def unknown_below(self, share: float = 0.05) -> float | None:
+        """The familiarity that about this share of samples of known classes does not reach: what lies below is unknown.
+
+        None for a method that has no measure of that.
+        """
+        self._require_fitted()
+        return self.learner_.unknown_below(share)
+
+    def misfits(self, X: ArrayLike | Pictures, y: ArrayLike) -> list[Misfit] | None:
+        """Samples just learned that the model would take for another class had it not seen them: likely wrong labels.
+
+        The surest come first. None for a method that cannot tell.
+        """
+        features, labels = self._features(X), np.asarray(y)
+        found = self.learner_.leave_one_out(features, labels)
+        if found is None:
+            return None
+        answers = self.classes_[found.rows]
+        wrong = [int(i) for i in np.flatnonzero(answers != labels)]
+        wrong.sort(key=lambda i: -found.probabilities[i])
+        return [Misfit(i, answers[i].item(), float(found.probabilities[i])) for i in wrong]
 
     def _scores(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         features = self._features(X)
