@@ -5,17 +5,16 @@ earlier data is kept and replayed with every task. Rates, radii, threshold and s
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, normalize
 
 from engram.engine.training import Schedule, Trainer
-from engram.learner import About, Task, require
-from engram.methods.nearest_neighbour import with_samples
-from engram.methods.tensors import TensorLearner, with_rows
-from engram.nn.som import adapted, grid_distances, squared_distances
+from engram.learner import About, Task, require, require_numbers
+from engram.methods.tensors import TensorLearner, with_rows, with_samples
+from engram.nn.som import adapt, grid_distances, squared_distances
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,7 @@ class GeppNetConfig:
     increment_rate: float = 3e-2
 
     def __post_init__(self) -> None:
-        for name in ("side", "sharpness", "radius", "last_radius", "batch_size"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
-        for name, value in asdict(self).items():
-            if name.endswith(("_epochs", "_rate")):
-                require(self, value >= 0, name, "a number of at least 0")
+        require_numbers(self, positive=("side", "sharpness", "radius", "last_radius", "batch_size"))
         require(self, self.map_rate <= 1, "map_rate", "at most 1")
 
 
@@ -83,7 +78,7 @@ class GeppNet(TensorLearner):
             radius = config.radius * (config.last_radius / config.radius) ** through
             for batch in torch.randperm(len(x), generator=generator, device=self.device).split(config.batch_size):
                 weights = self._novelty(network, x[batch], y[batch]) if task.known else torch.ones_like(y[batch])
-                network["network.map"] = adapted(
+                network["network.map"] = adapt(
                     network["network.map"], x[batch], weights.float(), grid, radius, config.map_rate
                 )
         if not task.known:

@@ -16,7 +16,7 @@ def grid_distances(side: int, device: torch.device) -> Tensor:
     return torch.cdist(at, at).square()
 
 
-def adapted(prototypes: Tensor, x: Tensor, weights: Tensor, grid: Tensor, radius: float, rate: float) -> Tensor:
+def adapt(prototypes: Tensor, x: Tensor, weights: Tensor, grid: Tensor, radius: float, rate: float) -> Tensor:
     """The map after a mini-batch: every prototype moves towards the samples won in its neighbourhood.
 
     A sample pulls a prototype by `weights` times a Gaussian, of width `radius`, of how far the prototype is on the grid
