@@ -58,17 +58,8 @@ class FearNetConfig:
         require(self, len(self.layers) == 2 and min(self.layers) > 0, "layers", "two sizes above 0")
         require(self, self.sleep_trains in ("all", "encoder", "head"), "sleep_trains", "'all', 'encoder' or 'head'")
         require(self, self.bla_prior >= 0, "bla_prior", "a number of at least 0")
-        positive = [
-            "batch_size",
-            "sleep_every",
-            "dreams",
-            "spread",
-            "bla_width",
-            "bla_dreams",
-            "closeness",
-            "sharpness",
-        ]
-        require_numbers(self, positive, fractions=("dropout", "shrinkage"))
+        require_numbers(self, ("batch_size", "sleep_every", "dreams", "spread", "closeness", "sharpness"))
+        require_numbers(self, ("bla_width", "bla_dreams"), fractions=("dropout", "shrinkage"))
 
 
 class FearNet(TensorLearner):
