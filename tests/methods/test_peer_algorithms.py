@@ -1,5 +1,6 @@
 """What makes each peer the method of its paper, proved in a small example."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -15,14 +16,12 @@ from engram.methods.icarl import herd
 from engram.methods.tensors import Task, TensorLearner
 from engram.nn import growing
 from engram.nn.som import adapt, grid_distances
-from engram.testing import assert_same_state, blobs
+from engram.testing import assert_same_state, blobs, teach
 
 
 def taught(name: str, tasks: tuple[list[str], ...] = (["a", "b"], ["c"]), **changes: object) -> TensorLearner:
-    learner = make(name, **changes)
+    learner = teach(functools.partial(make, name, **changes), *tasks)
     assert isinstance(learner, TensorLearner)
-    for task in tasks:
-        learner.learn(*blobs(task))
     return learner
 
 
@@ -70,6 +69,16 @@ def test_ewc_adds_up_the_fisher_of_all_tasks_and_holds_on_to_what_it_calls_impor
         return float((F * (held.tensors[growing.BODY] - before.tensors[growing.BODY]).square()).sum())
 
     assert moved(1e5) < 0.1 * moved(0.0)
+
+
+def test_ewc_starts_over_when_every_class_has_been_forgotten():
+    learner, fresh = taught("ewc", (["a", "b"],)), make("ewc")
+    learner.forget("a")
+    learner.forget("b")
+    fresh.tasks_learned, fresh.n_features = 1, 8  # the same random numbers
+    for each in (learner, fresh):
+        each.learn(*blobs(["c", "d"]))
+    assert_same_state(learner.state(), fresh.state())
 
 
 def test_lwfs_targets_come_from_the_old_network():
@@ -377,9 +386,6 @@ def test_bytes_of_a_further_class(name, paper, kept):
 
 def test_bytes_kept_at_the_number_of_classes_there_are():
     for name in ("1nn", "slda", "fecam", "ewc", "prototypes"):
-        learner = taught(name) if name != "prototypes" else make(name, layers=(8, 4), base_epochs=1)
-        if name == "prototypes":
-            for task in (["a", "b"], ["c"]):
-                learner.learn(*blobs(task))
+        learner = teach(functools.partial(make, name), ["a", "b"], ["c"])
         answering = sum(t.numel() * t.element_size() for n, t in learner.state(slim=True).tensors.items() if n.startswith("network."))  # fmt: skip # noqa: E501
         assert memory_at(learner, (3,))["kept_between_increments"]["3"] == learner.memory().total - answering
