@@ -38,10 +38,10 @@ class FearNetConfig:
     sleep_every: int = 10  # classes
     sleep_epochs: int = 60
     sleep_rate: float = 2e-3
-    # "all" as in the paper, "encoder" without the decoder, or the "head" alone: then no class's codes drift, and sleep
-    # after sleep no dream is one of a dream.
+    # "all" as in the paper; "encoder": all but the decoder; "head": the head alone, so that no class's codes drift and
+    # nothing is learned from dreams of dreams.
     sleep_trains: Literal["all", "encoder", "head"] = "head"
-    dreams: int = 10  # of a class for every sample it was learned from
+    dreams: int = 10  # drawn of a class for every sample it was learned from
     spread: float = 1.5  # how much wider dreams are than the codes of training samples, which lie close together
     decay: float = 0.5  # of the rates, four times in a training
     bla_width: int = 256
@@ -49,7 +49,7 @@ class FearNetConfig:
     bla_rate: float = 2e-3
     shrinkage: float = 0.1  # of the covariances
     bla_dreams: int = 20  # of every class
-    bla_prior: float = 0.5  # 0: to the BLA, HC and mPFC weigh the same; 1: every class does
+    bla_prior: float = 0.5  # 0: HC and mPFC weigh the same to the BLA; 1: all classes do
     closeness: float = 1e-3  # ε of the HC
     sharpness: float = 10.0  # the power of its 1/(ε + distance)
 

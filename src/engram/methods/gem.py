@@ -69,7 +69,7 @@ class GEM(SoftmaxLearner):
         return loss
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        """The memory of before and this task's data, so many of each class, the latest of them."""
+        """Keep the latest samples of every class, of each as many as the memory has room for."""
         had = self.tensors
         features, targets = task.features, task.targets
         tasks = torch.full_like(targets, self.tasks_learned)
@@ -77,8 +77,7 @@ class GEM(SoftmaxLearner):
             features = torch.cat([had["samples.features"], features])
             targets, tasks = torch.cat([had["samples.targets"], targets]), torch.cat([had["samples.tasks"], tasks])
         most = max(1, self.config.memories // task.classes)
-        last = [torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)]
-        kept = torch.cat(last)
+        kept = torch.cat([torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)])
         return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
 
 

@@ -108,7 +108,7 @@ class GeppNet(TensorLearner):
         return {name: theta.detach() for name, theta in trained.items()}
 
     def _activity(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
-        """How near a sample is to every prototype, all together 1, scaled so that most of it is not near zero."""
+        """How near a sample is to every prototype: a softmax, scaled up so that a large map's is not tiny."""
         scaled = squared_distances(network["network.map"], x) / network["network.scale"]
         return (-self.config.sharpness * scaled).softmax(dim=1) * math.sqrt(self.config.side)
 

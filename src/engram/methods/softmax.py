@@ -91,5 +91,5 @@ class SoftmaxLearner(TensorLearner):
         return None
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        """What is kept beside the network, or in the place of a part of it: nothing."""
+        """What is kept beside the network, or instead of a part of it: nothing."""
         return {}

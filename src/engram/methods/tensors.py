@@ -1,4 +1,4 @@
-"""A learner whose whole knowledge is a table of named tensors: what most methods are made on.
+"""A learner whose whole knowledge is a table of named tensors: what most methods are built on.
 
 A method says how a task changes the table (`_tensors_after`) and how the table scores a sample (`_scores`). Saving,
 loading, forgetting, renaming and counting bytes follow from the names: tensors called `classes.…` and `….head.…` have

@@ -34,7 +34,7 @@ def create(features: Tensor, width: int, generator: torch.Generator) -> dict[str
 def create_layers(
     sizes: Mapping[str, tuple[int, int]], generator: torch.Generator, device: torch.device
 ) -> dict[str, Tensor]:
-    """Linear layers by name, each from so many inputs to so many outputs; weights are random, biases 0."""
+    """Linear layers by name, of (inputs, outputs) each; weights are random, biases 0."""
     layers = {}
     for name, (inputs, outputs) in sizes.items():
         weight = torch.empty(outputs, inputs).uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)

@@ -17,7 +17,7 @@ def grid_distances(side: int, device: torch.device) -> Tensor:
 
 
 def adapt(prototypes: Tensor, x: Tensor, weights: Tensor, grid: Tensor, radius: float, rate: float) -> Tensor:
-    """The map after a mini-batch: every prototype moves towards the samples won in its neighbourhood.
+    """Move every prototype towards the samples of a mini-batch that are won in its neighbourhood.
 
     A sample pulls a prototype by `weights` times a Gaussian, of width `radius`, of how far the prototype is on the grid
     from the one nearest to the sample. A sample of weight 0 pulls nothing.
