@@ -14,7 +14,8 @@ from torch.nn.functional import cross_entropy, linear, normalize
 from engram.engine.training import Schedule, Trainer
 from engram.learner import About, Task, require, require_numbers
 from engram.methods.tensors import TensorLearner, with_rows, with_samples
-from engram.nn.som import adapt, grid_distances, squared_distances
+from engram.nn.neighbours import squared_distances
+from engram.nn.som import adapt, grid_distances
 
 
 @dataclass(frozen=True)
@@ -82,9 +83,9 @@ class GeppNet(TensorLearner):
                     network["network.map"], x[batch], weights.float(), grid, radius, config.map_rate
                 )
         if not task.known:
-            nearest = squared_distances(network["network.map"], x).amin(dim=1).mean()
+            nearest = squared_distances(x, network["network.map"]).amin(dim=1).mean()
             network["network.scale"] = nearest.clamp(min=1e-6).reshape(1)
-        return network | self._read_out(network, x, y, task) | kept
+        return network | self._train_read_out(network, x, y, task) | kept
 
     def _novelty(self, network: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """1 where the read-out is wrong or unsure: there the map has something to learn."""
@@ -92,7 +93,7 @@ class GeppNet(TensorLearner):
         best, second = p.topk(2, dim=1).values.unbind(dim=1) if p.shape[1] > 1 else (p[:, 0], 1 - p[:, 0])
         return (best - second < self.config.unsure) | (p.argmax(dim=1) != y)
 
-    def _read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
+    def _train_read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
         config = self.config
         trained = {name: network[name].clone() for name in ("network.head.weight", "network.head.bias")}
 
@@ -109,7 +110,7 @@ class GeppNet(TensorLearner):
 
     def _activity(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
         """How near a sample is to every prototype: a softmax, scaled up so that a large map's is not tiny."""
-        scaled = squared_distances(network["network.map"], x) / network["network.scale"]
+        scaled = squared_distances(x, network["network.map"]) / network["network.scale"]
         return (-self.config.sharpness * scaled).softmax(dim=1) * math.sqrt(self.config.side)
 
     def _answers(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
