@@ -1,5 +1,7 @@
 """Every method passes every check, and is what its papers say in the ways that can be proved in a small example."""
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -8,8 +10,9 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
+from engram.learner import State, has_row_per_class
 from engram.methods import METHODS
-from engram.testing import CHECKS, blobs
+from engram.testing import CHECKS, blobs, teach
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -29,6 +32,16 @@ def test_check_learner_on_a_gpu(name, check):
         check(lambda: make(name, device="cuda"))
     finally:
         torch.use_deterministic_algorithms(before)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("labels", [["a"], ["a", "a"], ["a", 3], ["a", "b", "c"]], ids=str)
+def test_a_state_whose_labels_do_not_fit_is_refused(name, labels):
+    state = teach(functools.partial(make, name), ["a", "b"]).state()
+    if len(set(labels)) == len(labels) != 2 and not any(map(has_row_per_class, state.tensors)):
+        pytest.skip("it keeps no row of a class")
+    with pytest.raises(ValueError, match=r"fit together|labels mix"):
+        METHODS[name].from_state(State(state.tensors, {**state.meta, "labels": labels}), "cpu")
 
 
 @pytest.mark.parametrize("name", METHODS)
