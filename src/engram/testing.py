@@ -230,10 +230,10 @@ def check_what_is_known_of_classes(make: Factory) -> None:
         assert vectors is None or len(np.unique(vectors, axis=0)) == len(taught), "two classes have the same vector"
 
     compare()
-    learner.learn(*blobs(["a"], n=3, seed=1))
-    learner.forget("b")
-    learner.rename("a", "z")
-    taught = {"z": 9, "c": 6, "d": 6}
+    learner.learn(*blobs(["c"], n=3, seed=1))
+    learner.forget("a")
+    learner.rename("b", "z")
+    taught = {"z": 6, "c": 9, "d": 6}
     compare()
 
 
