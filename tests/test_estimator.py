@@ -5,17 +5,16 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-import torch
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from engram import IncrementalClassifier
-from engram.methods.prototypes import PrototypeConfig
+from engram.methods import METHODS
+from engram.methods.ncm import NCM
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
 
@@ -29,19 +28,8 @@ def small(**changes: object) -> IncrementalClassifier:
     return IncrementalClassifier("prototypes", **{"config": config, "random_state": 0, "device": "cpu", **changes})
 
 
-def expected_failures(estimator: object) -> dict[str, str]:
-    reason = "passes classes= to partial_fit, which has no such argument: new classes are accepted as they appear"
-    return {"check_n_features_in_after_fitting": reason, "check_estimators_partial_fit_n_features": reason}
-
-
-# Scores are float32, and a small temperature magnifies their rounding beyond what a check for float64 allows.
-@parametrize_with_checks([small(temperature=1.0)], expected_failed_checks=expected_failures)
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
-
-
-def test_the_expected_failures_hold_but_for_the_argument():
-    """What those two checks are about is true of us, asked without `classes=`."""
+def test_partial_fit_checks_the_number_of_features():
+    """As scikit-learn's own checks would find, if they did not pass `classes=`."""
     X, y = blobs(["a", "b"])
     clf = small().partial_fit(X, y)
     assert clf.n_features_in_ == 8
@@ -51,18 +39,63 @@ def test_the_expected_failures_hold_but_for_the_argument():
 
 def test_settings_left_out_are_the_methods_defaults():
     clf = small(lambda_cos=3.0).fit(*blobs(["a", "b"]))
-    expected = asdict(
-        PrototypeConfig(layers=(16, 16), base_epochs=30, base_rate=5e-3, increment_epochs=2, feature_rms=1.0)
-    )
-    assert clf.config_ == {**expected, "lambda_cos": 3.0}
+    settings = {"layers": (16, 16), "base_epochs": 30, "base_rate": 5e-3, "increment_epochs": 2, "feature_rms": 1.0}
+    assert clf.config_ == {**asdict(METHODS["prototypes"].configure()), **settings, "lambda_cos": 3.0}
 
 
 def test_an_unknown_setting_or_method_is_named():
     X, y = blobs(["a", "b"])
     with pytest.raises(ValueError, match="slda has no setting 'shrinkag'; it has shrinkage"):
         IncrementalClassifier("slda", config={"shrinkag": 0.1}).fit(X, y)
-    with pytest.raises(ValueError, match="no method is called 'sdla'; there are prototypes"):
+    with pytest.raises(ValueError, match=r"no method is called 'sdla'; there are .*slda"):
         IncrementalClassifier("sdla").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "value", "message"),
+    [
+        ("slda", "shrinkage", "much", "shrinkage must be a number, not 'much'"),
+        ("slda", "shrinkage", True, "shrinkage must be a number, not True"),
+        ("slda", "shrinkage", 2, "shrinkage must be above 0 and at most 1, not 2"),
+        ("ewc", "width", 8.5, "width must be a whole number, not 8.5"),
+        ("ewc", "width", 0, "width must be a number above 0, not 0"),
+        ("ewc", "dropout", 1.0, "dropout must be at least 0 and below 1, not 1.0"),
+        ("ewc", "lambda_ewc", -1.0, "lambda_ewc must be a number of at least 0, not -1.0"),
+        ("fearnet", "layers", (8,), "layers must be two sizes above 0"),
+        ("fearnet", "layers", 8, "impossible settings for fearnet"),
+    ],
+)
+def test_an_impossible_setting_is_named(method, setting, value, message):
+    with pytest.raises(ValueError, match=message):
+        IncrementalClassifier(method, config={setting: value}).fit(*blobs(["a", "b"]))
+
+
+def test_settings_may_be_numpys_numbers(tmp_path):
+    """As they come out of a grid search."""
+    clf = IncrementalClassifier("slda", config={"shrinkage": np.float64(0.25)}).fit(*blobs(["a", "b"]))
+    clf.save(tmp_path / "m")
+    assert IncrementalClassifier.load(tmp_path / "m").config_ == {"shrinkage": 0.25}
+
+
+class Nearest(NCM):
+    """A method of one's own."""
+
+    method = "nearest"
+
+
+@pytest.mark.parametrize("method", [Nearest, type("Disguised", (NCM,), {})])
+def test_a_method_of_ones_own_does_everything_but_go_into_a_file(method, tmp_path):
+    X, y = blobs(["a", "b", "c"])
+    clf = IncrementalClassifier(method, device="cpu").fit(X[y != "c"], y[y != "c"]).partial_fit(*blobs(["c"]))
+    assert type(clf.learner_) is method
+    assert clf.method_ == method.method
+    assert clf.score(X, y) == 1
+    assert clone(clf).fit(X, y).score(X, y) == 1
+    assert clf.rename("a", "ant").forget("b").classes_.tolist() == ["ant", "c"]
+    assert clf.memory()["classes.means"].shape == (2, 8)
+    with pytest.raises(ValueError, match=f"^{method.__name__} is no method of .*: a file of it could not be opened$"):
+        clf.save(tmp_path / "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_classes_nobody_announced():
@@ -130,7 +163,7 @@ def test_a_seed_decides_everything():
     X, y = blobs(["a", "b"])
     one, two, other = small().fit(X, y), small().fit(X, y), small(random_state=1).fit(X, y)
     assert_same_state(one.learner_.state(), two.learner_.state())
-    assert not torch.equal(one.learner_.prototypes.means, other.learner_.prototypes.means)
+    assert not np.array_equal(one.class_vectors_, other.class_vectors_)
 
 
 def test_the_memory_table_is_exact():

@@ -146,12 +146,16 @@ class Learner(ABC):
     @classmethod
     def configure(cls, settings: Mapping[str, Any] | None = None) -> Any:
         """The method's configuration with some settings changed; ValueError names an unknown or impossible one."""
-        known = [field.name for field in fields(cls.config_type)]
-        for name in settings or {}:
+        known: dict[str, Any] = {field.name: field.type for field in fields(cls.config_type)}
+        given = {name: _plain(value) for name, value in (settings or {}).items()}
+        for name, value in given.items():
             if name not in known:
                 raise ValueError(f"{cls.method} has no setting {name!r}; it has {', '.join(known) or 'none'}")
+            expected = {int: "a whole number", float: "a number"}.get(known[name])
+            if expected and type(value) not in (known[name], int):
+                raise ValueError(f"{name} must be {expected}, not {value!r}")
         try:
-            return cls.config_type(**{**cls.defaults, **(settings or {})})
+            return cls.config_type(**{**cls.defaults, **given})
         except TypeError as error:
             raise ValueError(f"impossible settings for {cls.method}: {error}") from error
 
@@ -308,7 +312,7 @@ def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[La
     Labels are all str or all int; numpy's own are taken as Python's, and whole floats, which is how some tools hand
     over ints, as ints.
     """
-    plain = [_plain(label) for label in y]
+    plain = [int(v) if isinstance(v, float) and v.is_integer() else v for v in map(_plain, y)]
     kinds = {type(label) for label in plain} | {type(label) for label in known}
     if not kinds <= {str, int}:
         strange = next(label for label in plain if type(label) not in (str, int))
@@ -320,12 +324,26 @@ def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[La
     return names, np.array([position[label] for label in plain], dtype=np.int64)
 
 
-def _plain(label: Any) -> Any:
-    value = label.item() if isinstance(label, np.generic) else label
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _plain(value: Any) -> Any:
+    """A numpy scalar as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def require(config: object, condition: bool, name: str, expected: str) -> None:
     """Refuse an impossible setting by its name."""
     if not condition:
         raise ValueError(f"{name} must be {expected}, not {getattr(config, name)!r}")
+
+
+def require_numbers(config: Any, positive: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
+    """Refuse `positive` settings that are not above 0, `fractions` below 0 or from 1 on.
+
+    Epochs, learning rates and weights of losses, known by their names, may be 0 but not negative.
+    """
+    for name in positive:
+        require(config, getattr(config, name) > 0, name, "a number above 0")
+    for name in fractions:
+        require(config, 0 <= getattr(config, name) < 1, name, "at least 0 and below 1")
+    for name in (field.name for field in fields(config)):
+        if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+            require(config, getattr(config, name) >= 0, name, "a number of at least 0")

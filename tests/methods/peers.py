@@ -1,4 +1,4 @@
-"""Small and quick peers: the checks train them many times."""
+"""Methods that are small and quick: the checks train them many times."""
 
 from engram.learner import Learner
 from engram.methods import METHODS
@@ -13,6 +13,13 @@ SOFTMAX: dict[str, object] = {
     "increment_rate": 1e-2,
 }
 QUICK: dict[str, dict[str, object]] = {
+    "prototypes": {
+        "layers": (16, 16),
+        "base_epochs": 30,
+        "base_rate": 5e-3,
+        "increment_epochs": 2,
+        "feature_rms": 1.0,
+    },
     "ranpac": {"width": 40},
     "geppnet": {"side": 5, "map_epochs": 4, "base_epochs": 15, "increment_epochs": 6, "batch_size": 16, "radius": 1.5},
     "fearnet": {
@@ -43,9 +50,15 @@ QUICK: dict[str, dict[str, object]] = {
     "finetune": SOFTMAX,
     "joint": SOFTMAX,
 }
-PEERS = [name for name in METHODS if name != "prototypes"]
+
+
+def quick(name: str) -> dict[str, object]:
+    """Settings of a method, or of one that has the same settings."""
+    settings = METHODS[name].config_type
+    alike = [other for other in QUICK if other == name or issubclass(settings, METHODS[other].config_type)]
+    return QUICK[name if name in QUICK else alike[0]] if alike else {}
 
 
 def make(name: str, device: str = "cpu", **changes: object) -> Learner:
     kind = METHODS[name]
-    return kind(kind.config_type(**{**QUICK.get(name, {}), **changes}), seed=3, device=device)
+    return kind(kind.configure({**quick(name), **changes}), seed=3, device=device)

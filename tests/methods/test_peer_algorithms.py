@@ -1,5 +1,6 @@
 """What makes each peer the method of its paper, proved in a small example."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -10,19 +11,17 @@ from peers import make
 from engram.bench.bench import memory_at
 from engram.methods import gan_replay, gem, hat
 from engram.methods.ewc import fisher
-from engram.methods.fearnet import amygdala, draw, encode, unit
-from engram.methods.icarl import herded
+from engram.methods.fearnet import draw, encode, judge, unit
+from engram.methods.icarl import herd
 from engram.methods.tensors import Task, TensorLearner
 from engram.nn import growing
-from engram.nn.som import adapted, grid_distances
-from engram.testing import assert_same_state, blobs
+from engram.nn.som import adapt, grid_distances
+from engram.testing import assert_same_state, blobs, teach
 
 
 def taught(name: str, tasks: tuple[list[str], ...] = (["a", "b"], ["c"]), **changes: object) -> TensorLearner:
-    learner = make(name, **changes)
+    learner = teach(functools.partial(make, name, **changes), *tasks)
     assert isinstance(learner, TensorLearner)
-    for task in tasks:
-        learner.learn(*blobs(task))
     return learner
 
 
@@ -72,6 +71,16 @@ def test_ewc_adds_up_the_fisher_of_all_tasks_and_holds_on_to_what_it_calls_impor
     assert moved(1e5) < 0.1 * moved(0.0)
 
 
+def test_ewc_starts_over_when_every_class_has_been_forgotten():
+    learner, fresh = taught("ewc", (["a", "b"],)), make("ewc")
+    learner.forget("a")
+    learner.forget("b")
+    fresh.tasks_learned, fresh.n_features = 1, 8  # the same random numbers
+    for each in (learner, fresh):
+        each.learn(*blobs(["c", "d"]))
+    assert_same_state(learner.state(), fresh.state())
+
+
 def test_lwfs_targets_come_from_the_old_network():
     X, y = blobs(["c"])
     shown = torch.from_numpy(X).float()
@@ -114,7 +123,7 @@ def test_hat_freezes_the_weights_of_the_units_earlier_tasks_use():
 
 def test_a_scaled_gradient_has_the_same_value():
     x, factor = torch.tensor([1.0, -3.0], requires_grad=True), torch.tensor([0.0, 2.0])
-    scaled = hat.scaled_gradient(x, factor)
+    scaled = hat.scale_gradient(x, factor)
     assert torch.equal(scaled, x)
     assert torch.autograd.grad((scaled * 5).sum(), x)[0].tolist() == [0.0, 10.0]
 
@@ -134,7 +143,7 @@ def test_icarl_trains_on_its_exemplars():
 
 def test_herding_chooses_the_best_mean_and_its_first_k_are_a_prefix_of_its_first_k_plus_1():
     codes = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 5))).float()
-    chosen = [herded(codes, k).tolist() for k in range(1, 41)]
+    chosen = [herd(codes, k).tolist() for k in range(1, 41)]
     for few, more in itertools.pairwise(chosen):
         assert more[: len(few)] == few
     assert sorted(chosen[-1]) == list(range(40))
@@ -191,7 +200,7 @@ def test_gems_step_makes_no_memory_worse():
         products = gem.gradient_products(network, torch.cat([stored, x]), torch.cat([targets, y]), shares)
     torch.testing.assert_close(products, G @ G.T, rtol=1e-3, atol=1e-6)
     memories, new = G[:-1], G[-1]
-    v = gem.dual(products[:-1, :-1], products[:-1, -1])
+    v = gem.solve_dual(products[:-1, :-1], products[:-1, -1])
     projected = new + memories.T @ v
     lengths = memories.norm(dim=1) * new.norm()
     assert ((memories @ new) / lengths).min() < -0.01
@@ -305,7 +314,7 @@ def test_fearnets_answer_is_its_papers_rule():
     X = X + np.random.default_rng(0).normal(size=X.shape) * 3
     scores = learner.scores(X)
     code = encode(learner.tensors, unit(torch.from_numpy(X).float()))
-    A = amygdala(learner.tensors, code).sigmoid().detach().numpy()
+    A = judge(learner.tensors, code).sigmoid().detach().numpy()
     hc, mpfc = scores[:, 2:] / A[:, None], scores[:, :2] / (1 - A[:, None])
     np.testing.assert_allclose(hc.sum(axis=1), 1, rtol=1e-3)
     np.testing.assert_allclose(mpfc.sum(axis=1), 1, rtol=1e-3)
@@ -322,10 +331,10 @@ def test_the_map_moves_towards_its_samples_and_only_where_they_weigh_something()
     prototypes, x = torch.randn(9, 4, generator=rng), torch.randn(30, 4, generator=rng)
     grid = grid_distances(3, torch.device("cpu"))
     assert grid[0].tolist() == pytest.approx([0, 1, 4, 1, 2, 5, 4, 5, 8], rel=1e-5)
-    assert torch.equal(adapted(prototypes, x, torch.zeros(30), grid, 1.0, 0.5), prototypes)
+    assert torch.equal(adapt(prototypes, x, torch.zeros(30), grid, 1.0, 0.5), prototypes)
     one = x[:1]
     winner = int(torch.cdist(one, prototypes).argmin())
-    moved = adapted(prototypes, one, torch.ones(1), grid, 1.0, 0.5)
+    moved = adapt(prototypes, one, torch.ones(1), grid, 1.0, 0.5)
     share = 0.5 * torch.exp(-grid[winner] / 2)
     torch.testing.assert_close(moved, prototypes + share[:, None] * (one - prototypes))
 
@@ -377,9 +386,6 @@ def test_bytes_of_a_further_class(name, paper, kept):
 
 def test_bytes_kept_at_the_number_of_classes_there_are():
     for name in ("1nn", "slda", "fecam", "ewc", "prototypes"):
-        learner = taught(name) if name != "prototypes" else make(name, layers=(8, 4), base_epochs=1)
-        if name == "prototypes":
-            for task in (["a", "b"], ["c"]):
-                learner.learn(*blobs(task))
+        learner = teach(functools.partial(make, name), ["a", "b"], ["c"])
         answering = sum(t.numel() * t.element_size() for n, t in learner.state(slim=True).tensors.items() if n.startswith("network."))  # fmt: skip # noqa: E501
         assert memory_at(learner, (3,))["kept_between_increments"]["3"] == learner.memory().total - answering

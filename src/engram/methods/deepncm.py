@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot
 
 from engram.engine.training import Loss
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing, statistics
 
@@ -25,7 +25,7 @@ class DeepNCMConfig(SoftmaxConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, 0 <= self.mean_decay < 1, "mean_decay", "at least 0 and below 1")
+        require_numbers(self, fractions=("mean_decay",))
         require(self, self.increment_epochs == 0, "increment_epochs", "0: the network is trained once")
 
 
@@ -61,10 +61,9 @@ class DeepNCM(SoftmaxLearner):
         return loss
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        had, codes = self.tensors, growing.hidden(network, task.features)
-        known = had.get(growing.HEAD) if task.known else None
-        counts = had.get("classes.counts") if task.known else None
-        now = statistics.update(counts, known, codes, task.targets, task.classes)
+        counts, means = self.tensors.get("classes.counts"), self.tensors.get(growing.HEAD)
+        codes = growing.hidden(network, task.features)
+        now = statistics.update(counts, means, codes, task.targets, task.classes)
         return {growing.HEAD: now.means, growing.HEAD_BIAS: _bias(now.means), "classes.counts": now.counts}
 
 

@@ -49,8 +49,9 @@ class EWC(SoftmaxLearner):
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
         kept = {_fisher_of(name): value for name, value in fisher(network, task.features).items()}
-        for name in kept.keys() & self.tensors.keys():
-            kept[name] += with_rows(self.tensors[name], len(kept[name]))
+        if task.known:
+            for name, value in kept.items():
+                value += with_rows(self.tensors[name], len(value))
         return kept
 
 
@@ -61,7 +62,7 @@ def fisher(network: growing.Network, features: Tensor) -> dict[str, Tensor]:
     A linear layer's gradient is δ aᵀ, so the mean of its squares is the product of the squares. With c drawn from p,
     the head's δ = p - e_c has E[δ²] = p(1 - p), and the hidden layer's, Hᵀδ, the variance of H's rows under p.
     """
-    inputs = growing.standardised(network, features)
+    inputs = growing.standardise(network, features)
     active = growing.hidden(network, features)
     p = growing.logits(network, features).softmax(dim=1)
     head = network[growing.HEAD]

@@ -5,26 +5,20 @@ Kemker, Kanan: "FearNet: Brain-Inspired Model for Incremental Learning", 2018.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import (
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    dropout,
-    elu,
-    linear,
-    normalize,
-    relu,
-)
+from torch.nn.functional import binary_cross_entropy_with_logits as binary_cross_entropy
+from torch.nn.functional import cross_entropy, dropout, elu, linear, normalize, relu
 
 from engram.engine.training import Loss, Schedule, Trainer
-from engram.learner import About, Task, has_row_per_class, require
-from engram.methods.nearest_neighbour import with_samples
-from engram.methods.tensors import TensorLearner, with_rows
-from engram.nn import statistics
+from engram.learner import About, Task, has_row_per_class, require, require_numbers
+from engram.methods.tensors import TensorLearner, with_rows, with_samples
+from engram.nn import growing, statistics
 from engram.nn.neighbours import nearest_per_class
 
 Network = Mapping[str, Tensor]
@@ -44,10 +38,10 @@ class FearNetConfig:
     sleep_every: int = 10  # classes
     sleep_epochs: int = 60
     sleep_rate: float = 2e-3
-    # "all" as in the paper, "encoder" without the decoder, or the "head" alone: then no class's codes drift, and sleep
-    # after sleep no dream is one of a dream.
+    # "all" as in the paper; "encoder": all but the decoder; "head": the head alone, so that no class's codes drift and
+    # nothing is learned from dreams of dreams.
     sleep_trains: Literal["all", "encoder", "head"] = "head"
-    dreams: int = 10  # of a class for every sample it was learned from
+    dreams: int = 10  # drawn of a class for every sample it was learned from
     spread: float = 1.5  # how much wider dreams are than the codes of training samples, which lie close together
     decay: float = 0.5  # of the rates, four times in a training
     bla_width: int = 256
@@ -55,7 +49,7 @@ class FearNetConfig:
     bla_rate: float = 2e-3
     shrinkage: float = 0.1  # of the covariances
     bla_dreams: int = 20  # of every class
-    bla_prior: float = 0.5  # 0: to the BLA, HC and mPFC weigh the same; 1: every class does
+    bla_prior: float = 0.5  # 0: HC and mPFC weigh the same to the BLA; 1: all classes do
     closeness: float = 1e-3  # ε of the HC
     sharpness: float = 10.0  # the power of its 1/(ε + distance)
 
@@ -63,22 +57,9 @@ class FearNetConfig:
         object.__setattr__(self, "layers", tuple(self.layers))
         require(self, len(self.layers) == 2 and min(self.layers) > 0, "layers", "two sizes above 0")
         require(self, self.sleep_trains in ("all", "encoder", "head"), "sleep_trains", "'all', 'encoder' or 'head'")
-        for name in (
-            "batch_size",
-            "sleep_every",
-            "dreams",
-            "spread",
-            "bla_width",
-            "bla_dreams",
-            "closeness",
-            "sharpness",
-        ):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
-        for name, value in asdict(self).items():
-            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate", "_prior")):
-                require(self, value >= 0, name, "a number of at least 0")
-        for name in ("dropout", "shrinkage"):
-            require(self, 0 <= getattr(self, name) < 1, name, "at least 0 and below 1")
+        require(self, self.bla_prior >= 0, "bla_prior", "a number of at least 0")
+        require_numbers(self, ("batch_size", "sleep_every", "dreams", "spread", "closeness", "sharpness"))
+        require_numbers(self, ("bla_width", "bla_dreams"), fractions=("dropout", "shrinkage"))
 
 
 class FearNet(TensorLearner):
@@ -98,47 +79,39 @@ class FearNet(TensorLearner):
 
     @classmethod
     def passes(cls, config: FearNetConfig, first: bool) -> int:
-        """How often a task's data is gone through; of the sleeps every class has its share."""
+        """How often a task's data is gone through; sleeps go through dreams."""
         return config.base_epochs if first else config.bla_epochs
 
     def sample_growth(self, classes: int) -> float:
-        """The HC is emptied in every sleep: however many classes there are, it holds those of one day."""
+        """A sleep empties the HC: what it holds does not grow with the classes."""
         return 1.0
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         if not task.known:
-            network = self._created(task.features.shape[1])
-            network = _with_classes(network, task.classes)
+            network = _add_classes(self._create(task.features.shape[1]), task.classes)
             x = unit(task.features)
             network = self._train_mpfc(network, x, task.targets, "base", task)
             nothing = {"samples.features": task.features[:0], "samples.targets": task.targets[:0]}
-            return network | _statistics({}, encode(network, x), task.targets, task.classes) | nothing
-        tensors = _with_classes(self.tensors, task.classes)
+            return network | _measure({}, encode(network, x), task.targets, task.classes) | nothing
+        tensors = _add_classes(self.tensors, task.classes)
         tensors |= with_samples(tensors, task.features, task.targets)
         if len(tensors["samples.targets"].unique()) >= self.config.sleep_every:
-            return self._slept(tensors, task)
-        return tensors | self._judge(tensors, task)
+            return self._sleep(tensors, task)
+        return tensors | self._train_bla(tensors, task)
 
     # --- mPFC: an autoencoder with a softmax on its code ------------------------------------------------------------
 
-    def _created(self, n_features: int) -> dict[str, Tensor]:
+    def _create(self, n_features: int) -> dict[str, Tensor]:
         wide, code = self.config.layers
         sizes = {
-            "encoder.0": (n_features, wide),
-            "encoder.1": (wide, code),
-            "decoder.0": (code, wide),
-            "decoder.1": (wide, n_features),
-            "bla.0": (code, self.config.bla_width),
-            "bla.1": (self.config.bla_width, 1),
+            "network.encoder.0": (n_features, wide),
+            "network.encoder.1": (wide, code),
+            "network.decoder.0": (code, wide),
+            "network.decoder.1": (wide, n_features),
+            "network.bla.0": (code, self.config.bla_width),
+            "network.bla.1": (self.config.bla_width, 1),
         }
-        generator = self.task_generator("cpu")
-        network = {}
-        for name, (before, after) in sizes.items():
-            bound = before**-0.5
-            weight = torch.empty(after, before).uniform_(-bound, bound, generator=generator)
-            network[f"network.{name}.weight"] = weight.to(self.device)
-            network[f"network.{name}.bias"] = torch.zeros(after, device=self.device)
-        return network | {
+        return growing.create_layers(sizes, self.task_generator("cpu"), self.device) | {
             "network.head.weight": torch.zeros(0, code, device=self.device),
             "network.head.bias": torch.zeros(0, device=self.device),
         }
@@ -168,31 +141,31 @@ class FearNet(TensorLearner):
         self._fit(phase, trained, loss, x, targets, task)
         return {**network, **trained}
 
-    def _dreamt(self, tensors: Network, counts: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Codes drawn from every class's Gaussian, `dreams` for every sample or as many as told, and whose they are."""
+    def _dream(self, tensors: Network, counts: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Draw codes from every class's Gaussian, `counts` or `dreams` for every sample, and say whose they are."""
         counts = tensors["classes.counts"] * self.config.dreams if counts is None else counts
         covariances = statistics.shrunk(tensors["classes.covariances"], self.config.shrinkage) * self.config.spread
         return draw(tensors["classes.means"], covariances, counts)
 
-    def _slept(self, tensors: dict[str, Tensor], task: Task) -> dict[str, Tensor]:
+    def _sleep(self, tensors: dict[str, Tensor], task: Task) -> dict[str, Tensor]:
         """Take the HC's classes into the mPFC beside what it dreams of the others, then empty the HC."""
         x, targets = unit(tensors["samples.features"]), tensors["samples.targets"]
         if self.config.sleep_trains == "head":
-            learned = _statistics(tensors, encode(tensors, x), targets, task.classes)
-            network = tensors | self._train_head(*self._dreamt(learned), task)
+            learned = _measure(tensors, encode(tensors, x), targets, task.classes)
+            network = tensors | self._train_head(*self._dream(learned), task)
         else:
             counts = tensors["classes.counts"]
-            codes, dreamt = self._dreamt(tensors)
-            x, targets = torch.cat([x, decode(tensors, codes)]), torch.cat([targets, dreamt])
+            codes, whose = self._dream(tensors)
+            x, targets = torch.cat([x, decode(tensors, codes)]), torch.cat([targets, whose])
             network = self._train_mpfc(tensors, x, targets, "sleep", task)
-            learned = _statistics({}, encode(network, x), targets, task.classes)
-            # A dream stands for no new sample, and is wider than what it is a dream of.
+            learned = _measure({}, encode(network, x), targets, task.classes)
+            # Dreams are no new samples, and spread wider than samples do.
             learned["classes.counts"] = counts + torch.bincount(tensors["samples.targets"], minlength=task.classes)
             learned["classes.covariances"][counts > 0] /= self.config.spread
         return network | learned | {name: tensors[name][:0] for name in ("samples.features", "samples.targets")}
 
     def _train_head(self, codes: Tensor, targets: Tensor, task: Task) -> dict[str, Tensor]:
-        """A new softmax, on dreams of all classes alike: dreamt codes beside real ones are told apart by that."""
+        """A new softmax, on dreams of every class: it would learn to tell dreams from samples if it saw both."""
         trained = {
             "network.head.weight": torch.zeros(task.classes, codes.shape[1], device=self.device),
             "network.head.bias": torch.zeros(task.classes, device=self.device),
@@ -206,21 +179,21 @@ class FearNet(TensorLearner):
 
     # --- BLA: is this code one of the HC's? --------------------------------------------------------------------------
 
-    def _judge(self, tensors: Network, task: Task) -> dict[str, Tensor]:
+    def _train_bla(self, tensors: Network, task: Task) -> dict[str, Tensor]:
         """Train a new BLA to tell the codes of the HC's samples from codes the mPFC dreams."""
-        config = self.config
+        config, consolidated = self.config, tensors["classes.counts"] > 0
         recent = encode(tensors, unit(tensors["samples.features"]))
-        dreamt, _ = self._dreamt(tensors, (tensors["classes.counts"] > 0) * config.bla_dreams)
-        codes = torch.cat([recent, dreamt])
-        is_recent = torch.cat([torch.ones(len(recent)), torch.zeros(len(dreamt))]).long().to(self.device)
-        classes = len(tensors["samples.targets"].unique()), int((tensors["classes.counts"] > 0).sum())
-        prior = (classes[0] / classes[1]) ** config.bla_prior
-        weight = torch.tensor(prior * len(dreamt) / len(recent), device=self.device)
-        created = self._created(task.features.shape[1])
+        dreams, _ = self._dream(tensors, consolidated * config.bla_dreams)
+        codes = torch.cat([recent, dreams])
+        is_recent = torch.cat([torch.ones(len(recent)), torch.zeros(len(dreams))]).long().to(self.device)
+        # Without a class in the mPFC, all of them forgotten, there is nothing to tell apart, and the weight is 0.
+        prior = (len(tensors["samples.targets"].unique()) / max(1, int(consolidated.sum()))) ** config.bla_prior
+        weight = torch.tensor(prior * len(dreams) / len(recent), device=self.device)
+        created = self._create(task.features.shape[1])
         trained = {name: tensor for name, tensor in created.items() if ".bla." in name}
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            return binary_cross_entropy_with_logits(amygdala(trained, x, config.dropout), y.float(), pos_weight=weight)
+            return binary_cross_entropy(judge(trained, x, config.dropout), y.float(), pos_weight=weight)
 
         self._fit("bla", trained, loss, codes, is_recent, task)
         return trained
@@ -247,10 +220,28 @@ class FearNet(TensorLearner):
         slow = _layer(tensors, "head", code).masked_fill(unknown, -torch.inf).softmax(dim=1)
         if not len(tensors["samples.targets"]):
             return slow
-        a = amygdala(tensors, code).sigmoid()[:, None]
         near = nearest_per_class(x, unit(tensors["samples.features"]), tensors["samples.targets"], len(self.labels))
         recent = (-self.config.sharpness * (self.config.closeness + near).log()).softmax(dim=1)
+        if unknown.all():  # the mPFC's classes have been forgotten
+            return recent
+        a = judge(tensors, code).sigmoid()[:, None]
         return torch.maximum(a * recent, (1 - a) * slow)
+
+    def counts(self) -> list[int] | None:
+        """How many samples each class was learned from, those in the HC among them."""
+        consolidated = super().counts()
+        if consolidated is None:
+            return None
+        recent = torch.bincount(self.tensors["samples.targets"], minlength=len(consolidated)).tolist()
+        return [n + m for n, m in zip(consolidated, recent, strict=True)]
+
+    def class_vectors(self) -> NDArray[np.float32] | None:
+        """The mean codes, those of the HC's samples too."""
+        if "classes.means" not in self.tensors:
+            return None
+        codes = encode(self.tensors, unit(self.tensors["samples.features"]))
+        measured = _measure(self.tensors, codes, self.tensors["samples.targets"], len(self.labels))
+        return measured["classes.means"].cpu().numpy()
 
 
 def unit(features: Tensor) -> Tensor:
@@ -268,14 +259,14 @@ def decode(network: Network, codes: Tensor) -> Tensor:
     return _layer(network, "decoder.1", elu(_layer(network, "decoder.0", codes)))
 
 
-def amygdala(network: Network, codes: Tensor, dropped: float = 0.0) -> Tensor:
-    """The log-odds that a code belongs to the HC."""
+def judge(network: Network, codes: Tensor, dropped: float = 0.0) -> Tensor:
+    """The BLA's log-odds that a code belongs to the HC."""
     active = relu(_layer(network, "bla.0", codes))
     return _layer(network, "bla.1", dropout(active, dropped) if dropped else active).squeeze(1)
 
 
 def draw(means: Tensor, covariances: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """So many codes of every class from its Gaussian, and whose they are."""
+    """Draw `counts` codes from every class's Gaussian, and say whose they are."""
     factors = torch.linalg.cholesky(covariances.double()).float()
     noise = torch.randn(int(counts.sum()), means.shape[1], device=means.device).split(counts.tolist())
     codes = [mean + z @ factor.T for mean, factor, z in zip(means, factors, noise, strict=True)]
@@ -286,13 +277,13 @@ def _layer(network: Network, name: str, x: Tensor) -> Tensor:
     return linear(x, network[f"network.{name}.weight"], network[f"network.{name}.bias"])
 
 
-def _with_classes(tensors: Network, classes: int) -> dict[str, Tensor]:
+def _add_classes(tensors: Network, classes: int) -> dict[str, Tensor]:
     """Zero rows for new classes; a class whose count is zero is not in the mPFC yet."""
     return {n: with_rows(t, classes) if has_row_per_class(n) else t for n, t in tensors.items()}
 
 
-def _statistics(had: Network, codes: Tensor, targets: Tensor, classes: int) -> dict[str, Tensor]:
-    """Mean and covariance of every class's codes and how many they stand for, with those there were before."""
+def _measure(had: Network, codes: Tensor, targets: Tensor, classes: int) -> dict[str, Tensor]:
+    """Add codes to the count, mean and covariance that are kept of every class."""
     counts, means = had.get("classes.counts"), had.get("classes.means")
     now = statistics.update(counts, means, codes, targets, classes)
     scatter = torch.stack([own.T @ own for own in _by_class(now.centred, targets, classes)])

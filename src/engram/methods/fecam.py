@@ -4,15 +4,14 @@ Goswami, Liu, Twardowski, van de Weijer: "FeCAM: Exploiting the Heterogeneity of
 Continual Learning", 2023. Equation numbers are theirs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require_numbers
 from engram.methods.tensors import TensorLearner
-from engram.nn import statistics
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,7 @@ class FeCAMConfig:
     shrink_rest: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("power", "shrink_diagonal", "shrink_rest"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
+        require_numbers(self, positive=("power", "shrink_diagonal", "shrink_rest"))
 
 
 class FeCAM(TensorLearner):
@@ -45,22 +43,13 @@ class FeCAM(TensorLearner):
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had = self.tensors
-        now = statistics.update(
-            had.get("classes.counts"),
-            had.get("classes.means"),
-            self._gaussian(task.features),
-            task.targets,
-            task.classes,
-        )
+        now = self._add_to_statistics(replace(task, features=self._transform(task.features)))
         d = task.features.shape[1]
         precisions = torch.empty(task.classes, d, d, device=self.device)
         deviations = torch.empty(task.classes, d, device=self.device)
         if had:
-            precisions[: task.known], deviations[: task.known] = (
-                had["classes.precisions"],
-                had["classes.deviations"],
-            )
-        for row in task.targets.unique().tolist():
+            precisions[: task.known], deviations[: task.known] = had["classes.precisions"], had["classes.deviations"]
+        for row in task.new_rows().tolist():
             own = torch.cat([now.centred[task.targets == row], now.between[row : row + 1]]).double()
             scatter = own.T @ own
             if row < task.known:
@@ -75,7 +64,7 @@ class FeCAM(TensorLearner):
             "classes.deviations": deviations,
         }
 
-    def _gaussian(self, features: Tensor) -> Tensor:
+    def _transform(self, features: Tensor) -> Tensor:
         """Eq. 9, Tukey's ladder of powers, for features that are not negative; the sign of others is kept."""
         return features.sign() * features.abs().pow(self.config.power)
 
@@ -102,7 +91,7 @@ class FeCAM(TensorLearner):
 
     def _scores(self, features: Tensor) -> Tensor:
         """Eq. 6: the squared Mahalanobis distance of directions, class by class."""
-        x = normalize(self._gaussian(features), dim=1)
+        x = normalize(self._transform(features), dim=1)
         means = normalize(self.tensors["classes.means"], dim=1)
         distances = []
         for mean, precision in zip(means, self.tensors["classes.precisions"], strict=True):

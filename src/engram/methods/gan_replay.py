@@ -11,11 +11,9 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu, linear
 
 from engram.engine.training import Schedule, Trainer
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing
-
-Network = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,7 @@ class GANReplayConfig(SoftmaxConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("replayed", "noise", "gan_width"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
+        require_numbers(self, positive=("replayed", "noise", "gan_width"))
 
 
 class GANReplay(SoftmaxLearner):
@@ -67,7 +64,7 @@ class GANReplay(SoftmaxLearner):
         """Train the GAN on what the classifier was trained on: both players' losses at once, each on its own part."""
         config = self.config
         features, targets = self._training_data(task)
-        gan = self._grown_gan(task)
+        gan = self._grow_gan(task)
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
             frozen = {name: tensor.detach() for name, tensor in gan.items()}
@@ -81,28 +78,24 @@ class GANReplay(SoftmaxLearner):
 
         phase, epochs = ("increment", config.gan_increment_epochs) if task.known else ("base", config.gan_base_epochs)
         trainer = Trainer(gan, config.batch_size, self.task_generator(self.device), progress=task.progress)
-        data = growing.standardised(network, features)
+        data = growing.standardise(network, features)
         trainer.run(f"{phase} GAN", loss, data, targets, Schedule(epochs, config.gan_rate), False)
         return {name: theta.detach() for name, theta in gan.items()}
 
-    def _grown_gan(self, task: Task) -> Network:
+    def _grow_gan(self, task: Task) -> dict[str, Tensor]:
         """A copy of the GAN, free to be trained, with embeddings for the new classes."""
         config, d = self.config, task.features.shape[1]
-        shapes = {
-            "consolidation.generator.0": (config.gan_width, config.noise),
-            "consolidation.generator.1": (d, config.gan_width),
-            "consolidation.critic.0": (config.gan_width, d),
-            "consolidation.critic.1": (1, config.gan_width),
+        sizes = {
+            "consolidation.generator.0": (config.noise, config.gan_width),
+            "consolidation.generator.1": (config.gan_width, d),
+            "consolidation.critic.0": (d, config.gan_width),
+            "consolidation.critic.1": (config.gan_width, 1),
         }
         generator = self.task_generator("cpu")
-        gan: Network = {}
-        for name, (after, before) in shapes.items():
-            bound = before**-0.5
-            gan[f"{name}.weight"] = torch.empty(after, before).uniform_(-bound, bound, generator=generator)
-            gan[f"{name}.bias"] = torch.zeros(after)
+        gan = growing.create_layers(sizes, generator, self.device)
         for name in ("classes.generator", "classes.critic"):
-            gan[name] = torch.randn(task.classes, config.gan_width, generator=generator) * 0.1
-        gan = {name: tensor.to(self.device) for name, tensor in gan.items()}
+            embeddings = torch.randn(task.classes, config.gan_width, generator=generator) * 0.1
+            gan[name] = embeddings.to(self.device)
         if task.known:
             for name, tensor in gan.items():
                 tensor[: len(self.tensors[name])] = self.tensors[name]

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 from engram.engine.training import Loss
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing
 
@@ -27,7 +27,7 @@ class GEMConfig(SoftmaxConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, self.memories > 0, "memories", "a number above 0")
+        require_numbers(self, positive=("memories",))
 
 
 class GEM(SoftmaxLearner):
@@ -62,14 +62,14 @@ class GEM(SoftmaxLearner):
                     torch.cat([targets, y]),
                     torch.block_diag(shares, torch.full((1, len(x)), 1 / len(x), device=x.device)),
                 )
-                v = dual(products[:-1, :-1], products[:-1, -1])
+                v = solve_dual(products[:-1, :-1], products[:-1, -1])
             old = cross_entropy(growing.logits(network, stored), targets, reduction="none")
             return new + v @ (shares @ old)
 
         return loss
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        """The memory of before and this task's data, so many of each class, the latest of them."""
+        """Keep the latest samples of every class, of each as many as the memory has room for."""
         had = self.tensors
         features, targets = task.features, task.targets
         tasks = torch.full_like(targets, self.tasks_learned)
@@ -77,8 +77,7 @@ class GEM(SoftmaxLearner):
             features = torch.cat([had["samples.features"], features])
             targets, tasks = torch.cat([had["samples.targets"], targets]), torch.cat([had["samples.tasks"], tasks])
         most = max(1, self.config.memories // task.classes)
-        last = [torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)]
-        kept = torch.cat(last)
+        kept = torch.cat([torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)])
         return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
 
 
@@ -87,7 +86,7 @@ def gradient_products(network: growing.Network, features: Tensor, targets: Tenso
 
     A sample's gradient of a linear layer is δ aᵀ, of its bias δ. So two samples' product is (δ·δ')(a·a' + 1).
     """
-    inputs, active = growing.standardised(network, features), growing.hidden(network, features)
+    inputs, active = growing.standardise(network, features), growing.hidden(network, features)
     p = growing.logits(network, features).softmax(dim=1)
     of_logits = p - one_hot(targets, p.shape[1])
     of_hidden = (of_logits @ network[growing.HEAD]) * (active > 0)
@@ -95,7 +94,7 @@ def gradient_products(network: growing.Network, features: Tensor, targets: Tenso
     return shares @ pairs @ shares.T
 
 
-def dual(products: Tensor, with_new: Tensor) -> Tensor:
+def solve_dual(products: Tensor, with_new: Tensor) -> Tensor:
     """Eq. 11: min_v ½ vᵀGGᵀv + (Gg)ᵀv, v ≥ 0, by accelerated projected gradient; gradients have length 1."""
     lengths = products.diagonal().clamp(min=1e-24).sqrt()
     products = (products / lengths[:, None] / lengths[None, :]).double()

@@ -5,17 +5,17 @@ earlier data is kept and replayed with every task. Rates, radii, threshold and s
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, normalize
 
 from engram.engine.training import Schedule, Trainer
-from engram.learner import About, Task, require
-from engram.methods.nearest_neighbour import with_samples
-from engram.methods.tensors import TensorLearner, with_rows
-from engram.nn.som import adapted, grid_distances, squared_distances
+from engram.learner import About, Task, require, require_numbers
+from engram.methods.tensors import TensorLearner, with_rows, with_samples
+from engram.nn.neighbours import squared_distances
+from engram.nn.som import adapt, grid_distances
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,7 @@ class GeppNetConfig:
     increment_rate: float = 3e-2
 
     def __post_init__(self) -> None:
-        for name in ("side", "sharpness", "radius", "last_radius", "batch_size"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
-        for name, value in asdict(self).items():
-            if name.endswith(("_epochs", "_rate")):
-                require(self, value >= 0, name, "a number of at least 0")
+        require_numbers(self, positive=("side", "sharpness", "radius", "last_radius", "batch_size"))
         require(self, self.map_rate <= 1, "map_rate", "at most 1")
 
 
@@ -83,13 +79,13 @@ class GeppNet(TensorLearner):
             radius = config.radius * (config.last_radius / config.radius) ** through
             for batch in torch.randperm(len(x), generator=generator, device=self.device).split(config.batch_size):
                 weights = self._novelty(network, x[batch], y[batch]) if task.known else torch.ones_like(y[batch])
-                network["network.map"] = adapted(
+                network["network.map"] = adapt(
                     network["network.map"], x[batch], weights.float(), grid, radius, config.map_rate
                 )
         if not task.known:
-            nearest = squared_distances(network["network.map"], x).amin(dim=1).mean()
+            nearest = squared_distances(x, network["network.map"]).amin(dim=1).mean()
             network["network.scale"] = nearest.clamp(min=1e-6).reshape(1)
-        return network | self._read_out(network, x, y, task) | kept
+        return network | self._train_read_out(network, x, y, task) | kept
 
     def _novelty(self, network: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """1 where the read-out is wrong or unsure: there the map has something to learn."""
@@ -97,7 +93,7 @@ class GeppNet(TensorLearner):
         best, second = p.topk(2, dim=1).values.unbind(dim=1) if p.shape[1] > 1 else (p[:, 0], 1 - p[:, 0])
         return (best - second < self.config.unsure) | (p.argmax(dim=1) != y)
 
-    def _read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
+    def _train_read_out(self, network: dict[str, Tensor], x: Tensor, y: Tensor, task: Task) -> dict[str, Tensor]:
         config = self.config
         trained = {name: network[name].clone() for name in ("network.head.weight", "network.head.bias")}
 
@@ -113,8 +109,8 @@ class GeppNet(TensorLearner):
         return {name: theta.detach() for name, theta in trained.items()}
 
     def _activity(self, network: dict[str, Tensor], x: Tensor) -> Tensor:
-        """How near a sample is to every prototype, all together 1, scaled so that most of it is not near zero."""
-        scaled = squared_distances(network["network.map"], x) / network["network.scale"]
+        """How near a sample is to every prototype: a softmax, scaled up so that a large map's is not tiny."""
+        scaled = squared_distances(x, network["network.map"]) / network["network.scale"]
         return (-self.config.sharpness * scaled).softmax(dim=1) * math.sqrt(self.config.side)
 
     def _answers(self, network: dict[str, Tensor], x: Tensor) -> Tensor:

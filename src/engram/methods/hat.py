@@ -51,22 +51,22 @@ class HAT(SoftmaxLearner):
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         self._hardness = torch.full((), 1 / self.config.hardness, device=self.device)
         try:
-            learned = super()._tensors_after(replace(task, progress=self._hardening(task)))
+            learned = super()._tensors_after(replace(task, progress=self._harden_with(task)))
         finally:
             del self._hardness
         del learned[EMBEDDING]  # what is left of it is the gates
         return learned
 
-    def _hardening(self, task: Task) -> Callable[[Progress], None]:
-        """After every epoch s is larger, in place: a captured training step reads it where it lies."""
+    def _harden_with(self, task: Task) -> Callable[[Progress], None]:
+        """A progress callback that raises s after every epoch, in place: a captured step reads it where it lies."""
 
-        def told(progress: Progress) -> None:
+        def harden(progress: Progress) -> None:
             least, most = 1 / self.config.hardness, self.config.hardness
             self._hardness.fill_(least + (most - least) * min(1.0, progress.epoch / max(1, progress.epochs - 1)))
             if task.progress:
                 task.progress(progress)
 
-        return told
+        return harden
 
     def _network(self, task: Task) -> dict[str, Tensor]:
         embedding = torch.randn(self.config.width, generator=self.task_generator("cpu"))
@@ -86,11 +86,11 @@ class HAT(SoftmaxLearner):
             e = network[EMBEDDING]
             # Eq. 4-5: the gate's gradient would vanish as s grows; this gives it back.
             back = config.hardness / s * (torch.cosh((s * e).clamp(-50, 50)) + 1) / (torch.cosh(e) + 1)
-            gate = torch.sigmoid(s * scaled_gradient(e, back.detach()))
+            gate = torch.sigmoid(s * scale_gradient(e, back.detach()))
             # Eq. 2: the gradient of what an earlier task uses is multiplied by 1 - used.
-            body = scaled_gradient(network[growing.BODY], free[:, None])
-            bias = scaled_gradient(network[growing.BODY_BIAS], free)
-            active = relu(linear(growing.standardised(network, x), body, bias)) * gate
+            body = scale_gradient(network[growing.BODY], free[:, None])
+            bias = scale_gradient(network[growing.BODY_BIAS], free)
+            active = relu(linear(growing.standardise(network, x), body, bias)) * gate
             answers = linear(dropout(active, config.dropout), network[growing.HEAD], network[growing.HEAD_BIAS])
             sparsity = (gate * free).sum() / free.sum().clamp(min=1)  # Eq. 6
             return cross_entropy(answers.masked_fill(absent, -torch.inf), y) + config.lambda_sparse * sparsity
@@ -110,7 +110,7 @@ class HAT(SoftmaxLearner):
         return linear(growing.hidden(self.tensors, features), rows, self.tensors[growing.HEAD_BIAS])
 
 
-def scaled_gradient(tensor: Tensor, factor: Tensor) -> Tensor:
+def scale_gradient(tensor: Tensor, factor: Tensor) -> Tensor:
     """The same values; the gradient is multiplied by `factor`."""
     fixed = tensor.detach()
     return fixed + factor * (tensor - fixed)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
 
 from engram.engine.training import Loss
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing
 
@@ -25,7 +25,7 @@ class ICaRLConfig(SoftmaxConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, self.exemplars > 0, "exemplars", "a number above 0")
+        require_numbers(self, positive=("exemplars",))
 
 
 class ICaRL(SoftmaxLearner):
@@ -76,7 +76,7 @@ class ICaRL(SoftmaxLearner):
         for row in range(task.classes):
             own = torch.nonzero(targets == row).flatten()
             if (task.targets == row).any():
-                own = own[herded(normalize(growing.hidden(network, features[own]), dim=1), most)]
+                own = own[herd(normalize(growing.hidden(network, features[own]), dim=1), most)]
             chosen.append(own[:most])
         kept = torch.cat(chosen)
         return {"samples.features": features[kept], "samples.targets": targets[kept]}
@@ -89,7 +89,7 @@ class ICaRL(SoftmaxLearner):
         return normalize(growing.hidden(self.tensors, features), dim=1) @ normalize(means, dim=1).T
 
 
-def herded(codes: Tensor, most: int) -> Tensor:
+def herd(codes: Tensor, most: int) -> Tensor:
     """Algorithm 4: positions of samples, each chosen so that the mean of those so far is nearest to the mean of all."""
     mean, total = codes.mean(dim=0), torch.zeros_like(codes[0])
     free = torch.zeros(len(codes), device=codes.device)

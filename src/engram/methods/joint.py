@@ -5,8 +5,8 @@ from dataclasses import replace
 from torch import Tensor
 
 from engram.learner import About, Task
-from engram.methods.nearest_neighbour import with_samples
 from engram.methods.softmax import SoftmaxLearner
+from engram.methods.tensors import with_samples
 
 
 class Joint(SoftmaxLearner):

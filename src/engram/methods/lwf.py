@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from engram.engine.training import Loss
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing
 
@@ -26,7 +26,7 @@ class LwFConfig(SoftmaxConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, self.temperature > 0, "temperature", "a number above 0")
+        require_numbers(self, positive=("temperature",))
 
 
 class LwF(SoftmaxLearner):

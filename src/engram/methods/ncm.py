@@ -7,7 +7,6 @@ from torch.nn.functional import normalize
 
 from engram.learner import About, Task
 from engram.methods.tensors import TensorLearner
-from engram.nn import statistics
 
 
 @dataclass(frozen=True)
@@ -27,10 +26,7 @@ class NCM(TensorLearner):
     config_type = NCMConfig
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
-        had = self.tensors
-        now = statistics.update(
-            had.get("classes.counts"), had.get("classes.means"), task.features, task.targets, task.classes
-        )
+        now = self._add_to_statistics(task)
         return {"classes.means": now.means, "classes.counts": now.counts}
 
     def _scores(self, features: Tensor) -> Tensor:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from engram.learner import About, Task
-from engram.methods.tensors import TensorLearner
+from engram.methods.tensors import TensorLearner, with_samples
 from engram.nn.neighbours import nearest_per_class
 
 
@@ -34,9 +33,3 @@ class NearestNeighbour(TensorLearner):
     def _scores(self, features: Tensor) -> Tensor:
         stored, targets = self.tensors["samples.features"], self.tensors["samples.targets"]
         return -nearest_per_class(features, stored, targets, len(self.labels))
-
-
-def with_samples(tensors: dict[str, Tensor], features: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """The stored samples and these, under their names in the state."""
-    added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
-    return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.learner import About, Task, require
+from engram.learner import About, Task, require, require_numbers
 from engram.methods.tensors import TensorLearner, with_rows
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
@@ -24,7 +24,7 @@ class RanPACConfig:
     held_out: float = 0.2
 
     def __post_init__(self) -> None:
-        require(self, self.width > 0, "width", "a number above 0")
+        require_numbers(self, positive=("width",))
         require(self, 0 < self.held_out < 1, "held_out", "above 0 and below 1")
 
 
@@ -49,7 +49,7 @@ class RanPAC(TensorLearner):
         else:
             projection = torch.randn(task.features.shape[1], width, generator=self.task_generator("cpu"))
             projection = projection.to(self.device)
-            ridge = self._ridge(task, projection)
+            ridge = self._choose_ridge(task, projection)
             gram = torch.zeros(width, width, device=self.device)
             sums = torch.zeros(task.classes, width, device=self.device)
         for x, y in zip(task.features.split(4096), task.targets.split(4096), strict=True):
@@ -64,7 +64,7 @@ class RanPAC(TensorLearner):
             "consolidation.ridge": ridge,
         }
 
-    def _ridge(self, task: Task, projection: Tensor) -> Tensor:
+    def _choose_ridge(self, task: Task, projection: Tensor) -> Tensor:
         """The ridge with the smallest squared error on samples held out of the base session."""
         order = torch.randperm(len(task.features), generator=self.task_generator("cpu")).to(self.device)
         held, rest = order.tensor_split([max(1, int(len(order) * self.config.held_out))])

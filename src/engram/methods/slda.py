@@ -38,13 +38,10 @@ class SLDA(TensorLearner):
     only_for_learning = ("classes.", "consolidation.")
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
-        had = self.tensors
-        now = statistics.update(
-            had.get("classes.counts"), had.get("classes.means"), task.features, task.targets, task.classes
-        )
+        now = self._add_to_statistics(task)
         scatter = now.scatter
-        if "consolidation.scatter" in had:
-            scatter += had["consolidation.scatter"]
+        if "consolidation.scatter" in self.tensors:
+            scatter += self.tensors["consolidation.scatter"]
         covariance = statistics.shrunk(scatter.double() / now.counts.sum(), self.config.shrinkage)
         means = now.means.double()
         weights = torch.cholesky_solve(means.T, torch.linalg.cholesky(covariance)).T

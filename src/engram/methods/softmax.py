@@ -1,13 +1,13 @@
 """What the classifiers with a growing softmax share: one network, one loop, and the places where they differ."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from engram.engine.training import Loss, Penalty, Schedule, Trainer
-from engram.learner import Task, require
+from engram.learner import Task, require_numbers
 from engram.methods.tensors import TensorLearner
 from engram.nn import growing
 
@@ -27,12 +27,7 @@ class SoftmaxConfig:
     increment_rate: float = 1e-4
 
     def __post_init__(self) -> None:
-        for name in ("width", "batch_size", "base_decay_every"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
-        for name, value in asdict(self).items():
-            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
-                require(self, value >= 0, name, "a number of at least 0")
-        require(self, 0 <= self.dropout < 1, "dropout", "at least 0 and below 1")
+        require_numbers(self, positive=("width", "batch_size", "base_decay_every"), fractions=("dropout",))
 
 
 class SoftmaxLearner(TensorLearner):
@@ -61,7 +56,7 @@ class SoftmaxLearner(TensorLearner):
         """The network to train: a copy of the one there is, with rows for the new classes."""
         generator = self.task_generator("cpu")
         before = self.tensors if task.known else growing.create(task.features, self.config.width, generator)
-        return growing.grown(before, task.classes, generator)
+        return growing.grow(before, task.classes, generator)
 
     def _schedule(self, task: Task) -> Schedule:
         config = self.config
@@ -96,5 +91,5 @@ class SoftmaxLearner(TensorLearner):
         return None
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        """What is kept beside the network, or in the place of a part of it: nothing."""
+        """What is kept beside the network, or instead of a part of it: nothing."""
         return {}

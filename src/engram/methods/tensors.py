@@ -1,4 +1,4 @@
-"""A learner whose whole knowledge is a table of named tensors: what most methods are made on.
+"""A learner whose whole knowledge is a table of named tensors: what most methods are built on.
 
 A method says how a task changes the table (`_tensors_after`) and how the table scores a sample (`_scores`). Saving,
 loading, forgetting, renaming and counting bytes follow from the names: tensors called `classes.…` and `….head.…` have
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from engram.learner import Label, Learner, State, Task, has_row_per_class, index_labels
+from engram.nn import statistics
 
 CHUNK = 4096  # samples scored at a time, at most
 TABLE = 2**24  # scores in memory at a time
@@ -52,6 +53,11 @@ class TensorLearner(Learner):
     def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The `k` best scores of each sample and their rows; overridden where that needs no table of all scores."""
         return self._scores(features).topk(k, dim=1)
+
+    def _add_to_statistics(self, task: Task) -> statistics.Update:
+        """Add a task's samples to the counts and means in the table."""
+        counts, means = self.tensors.get("classes.counts"), self.tensors.get("classes.means")
+        return statistics.update(counts, means, task.features, task.targets, task.classes)
 
     def _learn(self, task: Task) -> None:
         if self.slim:
@@ -170,11 +176,20 @@ class TensorLearner(Learner):
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
         learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
         learner.tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
+        rows = {len(tensor) for name, tensor in learner.tensors.items() if has_row_per_class(name)}
+        if rows | {len(meta["labels"])} != {len(index_labels(meta["labels"])[0])}:
+            raise ValueError("its classes and the rows kept of them do not fit together")
         return learner
 
 
 def with_rows(tensor: Tensor, rows: int) -> Tensor:
     """A copy with zero rows added where it has fewer."""
-    grown = tensor.new_zeros((rows, *tensor.shape[1:]))
-    grown[: len(tensor)] = tensor
-    return grown
+    longer = tensor.new_zeros((rows, *tensor.shape[1:]))
+    longer[: len(tensor)] = tensor
+    return longer
+
+
+def with_samples(tensors: Tensors, features: Tensor, targets: Tensor) -> dict[str, Tensor]:
+    """The stored samples and these, under their names in the state."""
+    added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
+    return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}

@@ -21,21 +21,28 @@ Network = Mapping[str, Tensor]
 
 def create(features: Tensor, width: int, generator: torch.Generator) -> dict[str, Tensor]:
     """A network without classes for features like these, whose mean and spread it remembers."""
-    n_features = features.shape[1]
     spread = features.std(dim=0, correction=0)
-    bound = n_features**-0.5
-    body = torch.empty(width, n_features).uniform_(-bound, bound, generator=generator)
     return {
         MEAN: features.mean(dim=0),
         SCALE: 1 / torch.where(spread > 1e-6, spread, torch.ones_like(spread)),
-        BODY: body.to(features.device),
-        BODY_BIAS: torch.zeros(width, device=features.device),
+        **create_layers({"network.body": (features.shape[1], width)}, generator, features.device),
         HEAD: torch.zeros(0, width, device=features.device),
         HEAD_BIAS: torch.zeros(0, device=features.device),
     }
 
 
-def grown(network: Network, classes: int, generator: torch.Generator) -> dict[str, Tensor]:
+def create_layers(
+    sizes: Mapping[str, tuple[int, int]], generator: torch.Generator, device: torch.device
+) -> dict[str, Tensor]:
+    """Linear layers by name, of (inputs, outputs) each; weights are random, biases 0."""
+    layers = {}
+    for name, (inputs, outputs) in sizes.items():
+        weight = torch.empty(outputs, inputs).uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
+        layers[f"{name}.weight"], layers[f"{name}.bias"] = weight.to(device), torch.zeros(outputs, device=device)
+    return layers
+
+
+def grow(network: Network, classes: int, generator: torch.Generator) -> dict[str, Tensor]:
     """A copy, free to be trained, with a head of `classes` rows; new rows start small and random."""
     width, more = network[HEAD].shape[1], classes - len(network[HEAD])
     rows = torch.empty(more, width).uniform_(-(width**-0.5), width**-0.5, generator=generator)
@@ -54,14 +61,14 @@ def parameters(network: Network) -> dict[str, Tensor]:
     return {name: network[name] for name in (BODY, BODY_BIAS, HEAD, HEAD_BIAS)}
 
 
-def standardised(network: Network, features: Tensor) -> Tensor:
-    """Features as the first layer takes them."""
+def standardise(network: Network, features: Tensor) -> Tensor:
+    """Subtract the mean of the features the network was made for, divide by their spread."""
     return (features - network[MEAN]) * network[SCALE]
 
 
 def hidden(network: Network, features: Tensor, dropout: float = 0.0) -> Tensor:
     """The hidden layer's activity; while training, some of it is dropped."""
-    active = relu(linear(standardised(network, features), network[BODY], network[BODY_BIAS]))
+    active = relu(linear(standardise(network, features), network[BODY], network[BODY_BIAS]))
     return drop(active, dropout) if dropout else active
 
 

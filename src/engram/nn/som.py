@@ -3,11 +3,7 @@
 import torch
 from torch import Tensor
 
-
-def squared_distances(prototypes: Tensor, x: Tensor) -> Tensor:
-    """(n, prototypes)."""
-    squares = x.square().sum(dim=1, keepdim=True) - 2 * (x @ prototypes.T) + prototypes.square().sum(dim=1)
-    return squares.clamp(min=0)
+from engram.nn.neighbours import squared_distances
 
 
 def grid_distances(side: int, device: torch.device) -> Tensor:
@@ -16,13 +12,13 @@ def grid_distances(side: int, device: torch.device) -> Tensor:
     return torch.cdist(at, at).square()
 
 
-def adapted(prototypes: Tensor, x: Tensor, weights: Tensor, grid: Tensor, radius: float, rate: float) -> Tensor:
-    """The map after a mini-batch: every prototype moves towards the samples won in its neighbourhood.
+def adapt(prototypes: Tensor, x: Tensor, weights: Tensor, grid: Tensor, radius: float, rate: float) -> Tensor:
+    """Move every prototype towards the samples of a mini-batch that are won in its neighbourhood.
 
     A sample pulls a prototype by `weights` times a Gaussian, of width `radius`, of how far the prototype is on the grid
     from the one nearest to the sample. A sample of weight 0 pulls nothing.
     """
-    winners = squared_distances(prototypes, x).argmin(dim=1)
+    winners = squared_distances(x, prototypes).argmin(dim=1)
     pull = torch.exp(-grid[winners] / (2 * radius**2)) * weights[:, None]
     total = pull.sum(dim=0)[:, None]
     wanted = (pull.T @ x) / total.clamp(min=1e-12)
