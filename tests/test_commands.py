@@ -63,17 +63,17 @@ def test_learning_and_learning_more(engram, tmp_path):
 
 
 def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
-    from engram.store import learning
+    from engram.store import learn
 
     paint(birds / "pictures", "cyan", "yellow")
-    real = learning.extract
+    real = learn.extract
 
     def extract(paths, *args, **kwargs):
         if any(path.parent.name == "yellow" for path in paths):
             raise KeyboardInterrupt
         return real(paths, *args, **kwargs)
 
-    monkeypatch.setattr(learning, "extract", extract)
+    monkeypatch.setattr(learn, "extract", extract)
     stopped = engram("learn", "m.engram", "pictures")
     assert stopped.code == 130
     assert "interrupted; 1 classes were learned and saved; the same command goes on from there" in stopped.err
@@ -82,7 +82,7 @@ def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
 
 
 def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
-    from engram.store import learning
+    from engram.store import learn
 
     naps: list[float] = []
 
@@ -93,7 +93,7 @@ def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
         if len(naps) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(learning.time, "sleep", sleep)
+    monkeypatch.setattr(learn.time, "sleep", sleep)
     done = engram("learn", "m.engram", "pictures", "--watch")
     assert done.code == 0
     assert "watching pictures; Ctrl-C ends it" in done.err

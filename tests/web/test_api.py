@@ -9,7 +9,7 @@ import pytest
 from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
-from engram.store import Plan, Workshop, answers
+from engram.store import ModelStore, Plan, predict_images
 from engram.store.lock import model_lock
 from engram.web.looks import classical_mds, look_at
 
@@ -79,8 +79,8 @@ def test_answers_are_the_librarys(open_client, model):
     client = open_client(model)
     pictures = [draw("circle", 40), draw("dots", 41), draw("triangle", 42), b"no picture"]
     said = ask(client, *pictures).json()
-    place = Workshop(model, device="cpu").read()
-    expected = list(answers(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
+    place = ModelStore(model, device="cpu").read()
+    expected = list(predict_images(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
     assert [(one["label"], one["similarity"]) for one in said["answers"][:3]] == [
         (one.label, pytest.approx(one.similarity, abs=2e-4)) for one in expected
     ]
@@ -138,7 +138,7 @@ def test_a_worker_that_dies_fails_its_lesson_and_no_other(open_client, model, ta
 def test_what_others_do_to_the_file_is_seen(open_client, model):
     client = open_client(model)
     assert len(client.get("/api/model").json()["classes"]) == 3
-    Workshop(model, device="cpu").forget("dots")
+    ModelStore(model, device="cpu").forget("dots")
     assert len(client.get("/api/model").json()["classes"]) == 2
     with model_lock(model, "learn"):
         held = client.post("/api/rename", json={"name": "circle", "new_name": "ring"})
@@ -193,7 +193,7 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
     (scores,) = session.run(None, {"pictures": noise})
-    clf = Workshop(model, device="cpu").read().clf
+    clf = ModelStore(model, device="cpu").read().clf
     expected = clf._similarity(noise.transpose(0, 2, 3, 1))
     np.testing.assert_allclose(scores, expected, atol=1e-3)
 
@@ -259,7 +259,7 @@ def test_looks_of_few_classes_and_of_many():
 
 
 def test_a_slim_model_answers_but_cannot_learn(open_client, model):
-    clf = Workshop(model, device="cpu").read().clf
+    clf = ModelStore(model, device="cpu").read().clf
     clf.save(model, slim=True)
     client = open_client(model)
     assert client.get("/api/model").json()["can_learn"] is False

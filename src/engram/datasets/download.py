@@ -12,6 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from engram.datasets.dataset import DataError
+from engram.io.atomic import move_durably
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 
@@ -68,7 +69,7 @@ def _fetch(archive: Archive, file: Path, progress: Progress | None) -> None:
     if _md5(part) != archive.md5:
         part.unlink()
         raise DataError(f"what {archive.url} sent does not have the md5 {archive.md5}; it was removed, try again")
-    os.replace(part, file)
+    move_durably(part, file)
 
 
 def _transfer(url: str, part: Path, progress: Progress | None) -> bool:

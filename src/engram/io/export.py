@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from engram.backbones import Backbone
-from engram.io.model_file import ModelFileError, replacing
+from engram.errors import ModelFileError
+from engram.io.atomic import replacing
 from engram.learner import Learner
 
 TOLERANCE = 1e-4
@@ -64,8 +65,7 @@ def export(backbone: Backbone, learner: Learner, out: Path) -> dict[str, Any]:
     batch = torch.export.Dim("batch", min=1)
     with torch.no_grad(), _without_chatter():
         program = torch.export.export(graph, (_samples(side)[:2],), dynamic_shapes={"pictures": {0: batch}})
-        with replacing(out.resolve()) as temporary:
-            written = Path(temporary)
+        with replacing(out) as written:
             write(program, written, about)
             about["difference"] = _compare(backbone, learner, lambda pictures: run(written, pictures), side)
     return about
@@ -113,7 +113,8 @@ def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[s
     except ImportError as error:
         raise ValueError(f"{error.name} is not installed; pip install 'engram[onnx]'") from None
     made = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], dynamo=True, verbose=False)
-    assert made is not None
+    if made is None:
+        raise RuntimeError("torch.onnx.export wrote no graph")  # it gives None only where it writes a file itself
     proto = made.model_proto
     for key, value in about.items():
         proto.metadata_props.add(key=key, value=value if isinstance(value, str) else json.dumps(value))

@@ -13,11 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engram.store.records import now
-
-
-class ModelBusyError(OSError):
-    """Another process is changing the model; the message says which."""
+from engram.errors import ModelBusyError
+from engram.store.history import now
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
-from engram.io.model_file import ModelFileError, fsync_folder
+from engram.errors import ModelFileError
+from engram.io.atomic import sync_folder
 
 _SUFFIX = ".engram"
 
@@ -51,7 +52,7 @@ class Versions:
                 with temporary.open("rb") as written:
                     os.fsync(written.fileno())
             os.replace(temporary, kept)
-            fsync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"cannot keep the present version as {kept}: {reason}; nothing was changed") from error
@@ -72,6 +73,6 @@ class Versions:
     def restore(self, number: int) -> None:
         """Put a version in the model file's place, at once."""
         os.replace(self.path(number), self.model)
-        fsync_folder(self.model.parent)
+        sync_folder(self.model.parent)
         with contextlib.suppress(OSError):
             self.folder.rmdir()

@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 
 import engram
 from engram.io.model_file import ModelFileError
-from engram.store import ModelBusyError, NothingToDoError, Plan, Workshop
+from engram.store import DEFAULT_BACKBONE, ModelBusyError, ModelStore, NothingToDoError, Plan
 from engram.web import downloads, views
 from engram.web.lessons import Lessons, stamp
 from engram.web.limits import Limits, RefusedError
@@ -51,7 +51,12 @@ _CHANGED = _responses(400, 404, 408, 409, 413, 422, 503)
 
 
 def create_app(
-    workshop: Workshop, plan: Plan, *, bound: str = "127.0.0.1", token: str | None = None, limits: Limits | None = None
+    workshop: ModelStore,
+    plan: Plan,
+    *,
+    bound: str = "127.0.0.1",
+    token: str | None = None,
+    limits: Limits | None = None,
 ) -> FastAPI:
     """The application around one model file, to be served on the address `bound`.
 
@@ -95,7 +100,7 @@ def create_app(
     def shown(snapshot: Snapshot | None) -> views.ModelView:
         version = snapshot.model.notes.version if snapshot else 0
         can_undo = any(number < version for number in workshop.versions.numbers())
-        return views.ModelView.of(snapshot, workshop.path.name, plan.backbone, can_undo, can_export)
+        return views.ModelView.of(snapshot, workshop.path.name, plan.backbone or DEFAULT_BACKBONE, can_undo, can_export)
 
     async def change(make: Any, *arguments: Any) -> Any:
         """A change without pictures. While a lesson holds the model, nobody else changes it."""

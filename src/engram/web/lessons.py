@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.store import Picture, Plan
+from engram.store import ImageBytes, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.worker import Cancel, Ended, Lesson, Told, work
 
@@ -31,7 +31,7 @@ class Job:
     number: int
     classes: dict[str, int]
     base: bool
-    pictures: dict[str, dict[int, Picture]] = field(repr=False)
+    pictures: dict[str, dict[int, ImageBytes]] = field(repr=False)
     unreadable: list[dict[str, Any]]
     state: str = "waiting"
     stage: str = ""
@@ -90,7 +90,7 @@ class Lessons:
 
     # --- what clients do ---------------------------------------------------------------------------------------------
 
-    def submit(self, pictures: Mapping[str, dict[int, Picture]], unreadable: dict[int, str], base: bool) -> Job:
+    def submit(self, pictures: Mapping[str, dict[int, ImageBytes]], unreadable: dict[int, str], base: bool) -> Job:
         """Put a lesson into the queue."""
         with self._changed:
             waiting = [job for job in self._jobs if job.state == "waiting"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from engram.store import Answer, Model, Unreadable, Workshop, answers
+from engram.store import Answer, Model, ModelStore, Unreadable, predict_images
 from engram.web.lessons import stamp
 from engram.web.limits import Limits, RefusedError
 from engram.web.looks import Look, look_at
@@ -34,7 +34,7 @@ class Snapshot:
 class Served:
     """Predictions, each on one of a few threads with one torch thread: side by side they do not wait for each other."""
 
-    def __init__(self, workshop: Workshop, limits: Limits) -> None:
+    def __init__(self, workshop: ModelStore, limits: Limits) -> None:
         self.workshop, self.limits = workshop, limits
         self._snapshot: Snapshot | None = None
         self._reading = threading.Lock()
@@ -67,7 +67,7 @@ class Served:
         if model.clf.backbone_identity_ is None:
             raise ValueError(f"{self.workshop.path} was taught feature vectors, and the page is about pictures")
         if known is None and model.names:  # the first answer of a network takes long: let it be this one
-            list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.workshop.device))
+            list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.workshop.device))
         looks, shown = look_at(_vectors(model).astype(float))
         return Snapshot(now, model, self.workshop.info(model), looks, shown)
 
@@ -89,7 +89,7 @@ class Served:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, unknown = snapshot.model, snapshot.model.notes.unknown
         threshold = unknown.similarity if unknown else None
-        found = list(answers(model, pictures, top=TOP, unknown=threshold, device=self.workshop.device))
+        found = list(predict_images(model, pictures, top=TOP, unknown=threshold, device=self.workshop.device))
         return found, model
 
     def close(self) -> None:

@@ -11,7 +11,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from engram.store import UNKNOWN, Picture
+from engram.store import UNKNOWN, ImageBytes
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow knows many more, and some of them run other programs.
@@ -23,7 +23,7 @@ class Upload:
     """What a form held: pictures by their number in it, counted from 1, and the numbers of those nobody can read."""
 
     labels: dict[int, str]
-    pictures: dict[int, Picture]
+    pictures: dict[int, ImageBytes]
     unreadable: dict[int, str]
 
 
@@ -51,7 +51,7 @@ async def receive(request: Request, limits: Limits, most: int) -> Upload:
         raise RefusedError(400, "the form cannot be read: it names no boundary, or no encoding of its text") from None
     files = [part for part in form.getlist("picture") if isinstance(part, UploadFile)]
     labels = [part for part in form.getlist("label") if isinstance(part, str)]
-    contents = [Picture(await file.read()) for file in files]
+    contents = [ImageBytes(await file.read()) for file in files]
     await form.close()
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
@@ -71,7 +71,7 @@ async def _limited(request: Request, limits: Limits) -> AsyncGenerator[bytes, No
         yield chunk
 
 
-def _sorted_out(labels: list[str], contents: list[Picture], limits: Limits) -> Upload:
+def _sorted_out(labels: list[str], contents: list[ImageBytes], limits: Limits) -> Upload:
     if len(labels) not in (0, 1, len(contents)):
         raise RefusedError(422, f"{len(contents)} pictures, but {len(labels)} labels; send one each, or one for all")
     names = [class_name(label, limits) for label in labels]

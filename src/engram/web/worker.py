@@ -18,7 +18,7 @@ class Lesson:
     """What the worker is sent: classes with the bytes of their pictures, and what to check earlier classes with."""
 
     number: int
-    folders: dict[str, list[Any]]  # of engram.store.Picture
+    folders: dict[str, list[Any]]  # of engram.store.ImageBytes
     plan: Any
     examples: dict[str, Any]
 
@@ -82,7 +82,7 @@ def work(pipe: Connection, path: Path, device: str) -> None:
 
 def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
     from engram.io.model_file import ModelFileError
-    from engram.store import Step, Workshop, learn
+    from engram.store import ModelStore, Step, learn_classes
 
     last, saved = 0.0, False
 
@@ -97,9 +97,9 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Lesson) -> Ended:
             last = time.monotonic()
             pipe.send(Told(step.stage, step.done, step.total, step.loss))
 
-    place = Workshop(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Told("wait", who=who)))
+    place = ModelStore(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Told("wait", who=who)))
     try:
-        report = learn(place, lesson.folders, lesson.plan, tell, lesson.examples)
+        report = learn_classes(place, lesson.folders, lesson.plan, tell, lesson.examples)
     except _CancelledError:
         return Ended("cancelled", "stopped; the model is as it was")
     except (ModelFileError, ValueError, OSError) as error:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
-from engram.io.model_file import DamagedModelError
+from engram.errors import DamagedModelError
 
 What = Literal["base", "learn", "more", "forget", "rename"]
 FORGOTTEN = "(forgotten)"

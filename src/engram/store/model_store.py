@@ -1,30 +1,25 @@
-"""A workshop is one model file and all that is done to it: looked at, changed, undone. Nothing here prints.
+"""One model file: read it, change it, undo the change.
 
 Changes are made under a lock, to a copy in memory, and become real by one atomic write; the version before is kept
 beside the file. So whatever happens on the way, the file is the model before the change or after it, whole.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from glob import escape
 from pathlib import Path
 from typing import Any
 
 from engram.backbones import Backbone
+from engram.errors import DamagedModelError, NothingToDoError
 from engram.estimator import IncrementalClassifier
 from engram.io import model_file
+from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
+from engram.methods import find_method
+from engram.store.history import Event, Notes, now
 from engram.store.lock import model_lock
-from engram.store.records import Event, Notes, now
 from engram.store.versions import Versions
-
-_ABANDONED = 600.0  # seconds after which an unfinished file is nobody's work any more
-
-
-class NothingToDoError(Exception):
-    """What was asked for is so already, or there is nothing it could be done to."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +57,7 @@ class Model:
         return name
 
 
-class Workshop:
+class ModelStore:
     """One model file.
 
     `wait` is how long to wait for another process that is changing the model, in seconds; `waiting` is told who that
@@ -87,9 +82,14 @@ class Workshop:
     def read(self, backbone: Backbone | None = None) -> Model:
         """The model as it is now; a ModelFileError says what is wrong with it.
 
-        Whoever has its backbone already spares making it again.
+        `backbone` is used, and not built again, if it is the network the model was taught with.
         """
-        clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
+        try:
+            clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
+        except ValueError:
+            if backbone is None:
+                raise
+            return self.read()
         return Model(clf, Notes.from_json(clf.notes_, self.path))
 
     @contextlib.contextmanager
@@ -98,11 +98,11 @@ class Workshop:
         if not self.versions.model.parent.is_dir():
             raise ValueError(f"{self.versions.model.parent} is not a folder; make it first")
         with model_lock(self.path, doing, wait=self.wait, waiting=self.waiting):
-            self._sweep()
+            remove_abandoned(self.versions.model.parent, self.versions.model.name)
             yield
 
     def commit(self, clf: IncrementalClassifier, notes: Notes, *, before: Notes | None) -> Model:
-        """Make a change real, under the lock: keep the version before, write the one after, drop what is too old."""
+        """Make a change real, under the lock: keep the version before, write the one after, remove those too old."""
         if before is not None and notes.keep:
             self.versions.keep(before.version)
         clf.notes_ = notes.as_json()
@@ -146,13 +146,13 @@ class Workshop:
         with self.changing("undo"):
             try:
                 present = self.read().notes
-            except model_file.DamagedModelError:
+            except DamagedModelError:
                 present = None
             numbers = [n for n in reversed(self.versions.numbers()) if present is None or n < present.version]
             for number in numbers:
                 try:
                     model_file.read(self.versions.path(number))  # a damaged one must not take the model's place
-                except model_file.DamagedModelError:
+                except DamagedModelError:
                     continue
                 self.versions.restore(number)
                 return present.history[-1] if present and present.history else None
@@ -161,12 +161,12 @@ class Workshop:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def info(self, model: Model | None = None) -> dict[str, Any]:
-        """What the model is and keeps, as plain values; whoever has read it already spares reading it again."""
+        """What the model is and keeps, as plain values; give `model` if it has been read already."""
         model = model or self.read()
         clf, notes = model.clf, model.notes
-        table = clf.memory()
-        counts = model.pictures()
-        per_class = sum(entry.bytes for name, entry in table.items() if has_row_per_class(name)) // max(1, len(counts))
+        about, table, counts = find_method(clf.method_).about, clf.memory(), model.pictures()
+        of_classes = [entry.bytes for name, entry in table.items() if has_row_per_class(name) or "samples" in name]
+        per_class = sum(of_classes) // max(1, len(counts))
         classes = []
         for name, count in counts.items():
             record = notes.classes.get(name)
@@ -179,6 +179,8 @@ class Workshop:
             "method": clf.method_,
             "settings": clf.config_,
             "classes": classes,
+            "kept_per_class": about.per_class,
+            "keeps_samples": about.keeps_samples,
             "bytes_per_class": per_class,
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
@@ -195,10 +197,3 @@ class Workshop:
     def history(self) -> list[Event]:
         """Every change so far, oldest first."""
         return list(self.read().notes.history)
-
-    def _sweep(self) -> None:
-        """Remove what a killed process left unfinished long ago."""
-        for path in self.versions.model.parent.glob(f".{escape(self.versions.model.name)}.*.tmp"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()

@@ -1,0 +1,235 @@
+"""Learn from folders of images, one class at a time, each saved before the next begins."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from engram.backbones import Backbone
+from engram.datasets import class_folders
+from engram.images import Features, extract
+from engram.learner import Progress
+from engram.store.history import ClassRecord, Event, Notes, now
+from engram.store.holdout import calibrate, check, hold_back, merge, recalibrate
+from engram.store.image_bytes import Source, file_size, fingerprint
+from engram.store.model_store import Model, ModelStore
+from engram.store.plan import Plan
+from engram.store.report import Examples, Learned, Report, Step, Tell
+
+Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
+
+_MOST_CHECKED = 1000  # images of classes learned earlier, in the check after learning
+
+
+def learn_classes(
+    store: ModelStore,
+    classes: Classes,
+    plan: Plan,
+    tell: Tell = lambda step: None,
+    examples: Examples | None = None,
+) -> Report:
+    """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
+
+    Each class is saved before the next begins, so after an interruption the same call continues with the next class.
+    Classes known before are checked with `examples`, and with those of their images in `classes` that were held back.
+    """
+    return _Session(store, plan, tell).learn(classes, examples or {})
+
+
+def watch_folder(
+    store: ModelStore, root: Path, plan: Plan, tell: Tell = lambda step: None, *, every: float = 2.0
+) -> Iterator[Report]:
+    """Keep learning as class folders appear, and report each time. A folder is learned once it has stopped changing."""
+    session = _Session(store, plan, tell)
+    before: Mapping[str, object] = {}
+    hopeless: dict[str, object] = {}
+    known: set[str] = set()
+    file_before: object = None
+    while True:
+        folders = class_folders(root)
+        present = {name: _stamps(paths) for name, paths in folders.items()}
+        file = _stamps([store.path]) if store.exists() else None
+        if file != file_before:  # somebody else has changed the model
+            known, file_before = set(store.read(session.backbone).names) if file else set(), file
+        settled = {
+            name: folders[name]
+            for name, stamps in present.items()
+            if stamps and stamps == before.get(name) and stamps != hopeless.get(name)
+        }
+        if settled.keys() - known if file else len(settled) > 1:
+            report = session.learn(settled, {})
+            hopeless |= {name: present[name] for name, _ in report.skipped}
+            known, file_before = set(report.names), _stamps([store.path])
+            yield report
+        before = present
+        time.sleep(every)
+
+
+def _stamps(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
+    """Sizes and times of files, which differ as long as they are being written; None if one vanished meanwhile."""
+    try:
+        return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    except OSError:
+        return None
+
+
+class _Session:
+    """Learns into one model, once or several times, with one backbone."""
+
+    def __init__(self, store: ModelStore, plan: Plan, tell: Tell) -> None:
+        self.store, self.plan, self.tell = store, plan, tell
+        self.backbone: Backbone | None = None
+
+    def learn(self, classes: Classes, examples: Examples) -> Report:
+        began = time.perf_counter()
+        self.report, self.examples = Report(), examples
+        with self.store.changing("learn"):
+            if self.store.exists():
+                model = self.store.read(self.backbone)
+                self.plan.require_same(model.clf)
+                model = self._learn_increments(model, classes)
+            else:
+                model = self._learn_base(classes)
+        self.report.names, self.report.seconds = model.names, time.perf_counter() - began
+        return self.report
+
+    def _learn_base(self, classes: Classes) -> Model:
+        """Train on all classes at once, and calibrate what is unknown."""
+        plan, began = self.plan, time.perf_counter()
+        self.backbone = self.backbone or plan.new_backbone()
+        clf = plan.new_classifier(self.backbone, self.store.device)
+        # Now, as the files may be gone afterwards.
+        marks = {name: fingerprint(name, images) for name, images in classes.items()}
+        size = sum(file_size(image) for images in classes.values() for image in images)
+        trained, held = [], []
+        for name, images in classes.items():
+            train, back = hold_back(images, plan.holdout)
+            trained += [(name, image) for image in train]
+            held += [(name, image) for image in back]
+        looked = self._look("the base", [image for _, image in trained + held], self.backbone)
+        labels = np.array([name for name, _ in trained + held])[looked.kept]
+        is_train = looked.kept < len(trained)
+        train_labels, held_labels = labels[is_train], labels[~is_train]
+        counts = {str(name): int(n) for name, n in zip(*np.unique(train_labels, return_counts=True), strict=True)}
+        self.report.skipped += [(name, _why(classes[name])) for name in classes if name not in counts]
+        if len(counts) < 2:
+            raise ValueError(
+                f"base training needs the pictures of at least two classes, and found {len(counts)}; "
+                "put one folder of pictures per class side by side"
+            )
+        clf.progress = self._training("the base")
+        clf.fit(looked.values[is_train], train_labels)
+        held_values = looked.values[~is_train]
+        unknown = calibrate(clf, looked.values[is_train], held_values)
+        seconds = time.perf_counter() - began
+        records = {name: ClassRecord(now(), 0, {marks[name]: plan.holdout}) for name in counts}
+        self.report.held = {name: held_values[held_labels == name] for name in counts}
+        checked = self.report.check_new = check(clf, self.report.held)
+        event = Event(now(), "base", counts, round(seconds, 1), None, size, checked.pictures, checked.right)
+        keep = Notes().keep if plan.keep is None else plan.keep
+        model = self.store.commit(clf, Notes(1, keep, unknown, (event,), records), before=None)
+        for name, n in counts.items():
+            self.report.learned.append(Learned(name, n, len(self.report.held[name]), 0, seconds))
+        self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
+        return model
+
+    def _learn_increments(self, model: Model, classes: Classes) -> Model:
+        """Learn every class that is new, and with `more` the new images of known ones."""
+        todo = self._sort_out(model, classes)
+        if not todo:
+            return model
+        self.backbone = model.clf.backbone_
+        given = {name: values for name, values in self.examples.items() if name in model.names}
+        self.examples = merge(given, self._held_back_before(model, classes))
+        self.report.check_before = check(model.clf, self.examples)
+        for number, name in enumerate(todo, 1):
+            learned = self._learn_one(model, name, classes[name])
+            if learned is not None:
+                model = learned
+                self.tell(Step(name, "saved", number, len(todo), (self.report.learned[-1],)))
+        if self.report.learned:
+            self.report.check_new = check(model.clf, self.report.held)
+            self.report.check_known = check(model.clf, self.examples)
+        return model
+
+    def _sort_out(self, model: Model, classes: Classes) -> list[str]:
+        """Name the classes to learn; enter the others into the report."""
+        todo = []
+        owners = {mark: name for name, record in model.notes.classes.items() for mark in record.folders}
+        for name, images in classes.items():
+            owner = owners.get(fingerprint(name, images))
+            if not images:
+                self.report.skipped.append((name, _why(images)))
+            elif owner == name:
+                self.report.known.append(name)
+            elif owner is not None:
+                self.report.skipped.append((name, f"these pictures have been learned, as {owner}"))
+            elif name not in model.names or self.plan.more:
+                todo.append(name)
+            else:
+                self.report.changed.append(name)
+        return todo
+
+    def _learn_one(self, model: Model, name: str, images: Sequence[Source]) -> Model | None:
+        """Learn one class and save; None if no image could be read."""
+        plan, began, notes = self.plan, time.perf_counter(), model.notes
+        known, mark, size = name in model.names, fingerprint(name, images), sum(map(file_size, images))
+        train, back = hold_back(images, plan.holdout)
+        looked = self._look(name, [*train, *back], model.clf.backbone_)
+        is_train = looked.kept < len(train)
+        pictures = int(is_train.sum())
+        if not pictures:
+            self.report.skipped.append((name, _why(images)))
+            return None
+        label = model.label(name) if known else model.as_label(name)
+        model.clf.progress = self._training(name)
+        model.clf.partial_fit(looked.values[is_train], [label] * pictures)
+        seconds = time.perf_counter() - began
+        increment = notes.increments() + 1
+        record = notes.classes.get(name) if known else None
+        record = record or ClassRecord(now(), increment, {})
+        record = replace(record, folders={**record.folders, mark: plan.holdout})
+        held = {**self.report.held, name: looked.values[~is_train]}
+        at_hand = merge(self.examples, held)
+        checked, unknown = check(model.clf, at_hand), recalibrate(model.clf, notes.unknown, at_hand)
+        what: Literal["more", "learn"] = "more" if known else "learn"
+        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, checked.pictures, checked.right)
+        keep = notes.keep if plan.keep is None else plan.keep
+        after = notes.after(event, classes={**notes.classes, name: record}, unknown=unknown, keep=keep)
+        saved = self.store.commit(model.clf, after, before=notes)
+        self.report.held = held
+        self.report.learned.append(Learned(name, pictures, len(held[name]), increment, time.perf_counter() - began))
+        return saved
+
+    def _held_back_before(self, model: Model, classes: Classes) -> Examples:
+        """Features of the images of known classes that are in their folders and were held back."""
+        back = []
+        for name in self.report.known:
+            shares = model.notes.classes[name].folders
+            back += [(name, image) for image in hold_back(classes[name], shares[fingerprint(name, classes[name])])[1]]
+        back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
+        if not back:
+            return {}
+        looked = self._look("the check", [image for _, image in back], model.clf.backbone_, "check")
+        labels = np.array([name for name, _ in back])[looked.kept]
+        return {str(name): looked.values[labels == name] for name in np.unique(labels)}
+
+    def _look(
+        self, name: str, images: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
+    ) -> Features:
+        def progress(done: int, total: int) -> None:
+            self.tell(Step(name, stage, done, total))
+
+        looked = extract(images, backbone, device=self.store.device, progress=progress)
+        self.report.unreadable += looked.skipped
+        return looked
+
+    def _training(self, name: str) -> Callable[[Progress], None]:
+        return lambda at: self.tell(Step(name, "train", at.epoch, at.epochs, loss=at.loss))
+
+
+def _why(images: Sequence[Source]) -> str:
+    return "none of its pictures can be read" if images else "its folder holds no pictures"
