@@ -9,9 +9,11 @@ import pytest
 from PIL import Image
 from toys import averages, paint, quick_plan
 
-from engram import IncrementalClassifier
+from engram import IncrementalClassifier, backbones
+from engram.backbones import registry
 from engram.datasets import class_folders
 from engram.images import extract
+from engram.io import model_file
 from engram.store import ImageBytes, ModelStore, Step, learn_classes, watch_folder
 from engram.store.holdout import hold_back, lower_quantile
 from engram.store.image_bytes import fingerprint
@@ -71,6 +73,11 @@ def test_so_often_the_next_similarity_lies_below_the_quantile(n):
     assert np.mean(below) == pytest.approx(0.05, abs=0.02)
 
 
+def test_scores_that_are_no_cosines_have_their_plain_quantile():
+    scores = np.array([-900.0, -30.0, -20.0, -10.0, 0.5])
+    assert lower_quantile(scores, 0.05) == np.quantile(scores, 0.05)
+
+
 def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "yellow", "violet", "cyan"))
     known, kept = [], []
@@ -92,6 +99,34 @@ def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_pat
         trained = hold_back(folders[name], 0.1)[0]
         clf.partial_fit(features(trained), [name] * len(trained))
     assert_same_state(clf.learner_.state(), place.read().clf.learner_.state())
+
+
+def test_the_backbone_is_built_once_and_the_model_read_once(tmp_path, monkeypatch):
+    """Per call; and `watch_folder` builds it once for all that it learns."""
+    built, read = [], []
+    monkeypatch.setitem(registry._BUILDERS, "averages", lambda weights=None: (built.append(1), averages())[1])
+    real = model_file.read
+    monkeypatch.setattr(model_file, "read", lambda path: (read.append(Path(path).name), real(path))[1])
+    place, root = ModelStore(tmp_path / "m.engram", device="cpu"), paint(tmp_path / "p", "red", "green")
+    learn_classes(place, class_folders(root), quick_plan())
+    assert (len(built), read.count("m.engram")) == (1, 0)
+    report = learn_classes(place, class_folders(paint(root, "blue", "cyan")), quick_plan())
+    assert report.names == ["green", "red", "blue", "cyan"]
+    assert (len(built), read.count("m.engram")) == (2, 1)
+    seen = watch_folder(place, paint(root, "white"), quick_plan(), every=0)
+    assert [one.name for one in next(seen).learned] == ["white"]
+    paint(root, "black")
+    assert next(seen).names[-1] == "black"
+    assert (len(built), read.count("m.engram")) == (3, 4)  # what is known, learn, learn
+
+
+def test_a_model_goes_on_with_a_backbone_that_was_given(place, tmp_path):
+    """A file of a network made by name alone records the name, so that the next process can make it."""
+    folders = class_folders(paint(tmp_path / "p", "cyan"))
+    learn_classes(place, folders, quick_plan())
+    assert ModelStore(place.path, device="cpu").read().clf.backbone == "averages"
+    other = backbones.create("efficientnet_lite0")
+    assert place.read(other).clf.backbone_.identity == averages().identity  # the model's own, not the given one
 
 
 def test_an_interruption_keeps_what_was_saved(place, tmp_path):

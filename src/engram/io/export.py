@@ -86,11 +86,14 @@ def _without_chatter() -> Iterator[None]:
 
 
 def _compare(backbone: Backbone, learner: Learner, run: Any, side: int) -> float:
-    """The largest difference between the file's answers and the model's, for batches of 1 and of several."""
+    """The largest difference between the file's scores and the model's, relative to scores above 1.
+
+    Asked in a batch of several and in one of 1.
+    """
     samples, largest = _samples(side), 0.0
     for pictures in (samples, samples[:1]):
         expected = learner.scores(backbone(backbone.preprocess.normalise(pictures)))
-        largest = max(largest, float(np.abs(run(pictures) - expected).max()))
+        largest = max(largest, float(np.abs(run(pictures) - expected).max() / max(1.0, np.abs(expected).max())))
     if not largest <= TOLERANCE:
         raise ModelFileError(f"the graph's answers differ from the model's by {largest:.1e}; it was not written")
     return largest
