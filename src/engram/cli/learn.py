@@ -103,8 +103,11 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
     hidden = not console.is_terminal
     with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task("", total=None, visible=False)
+        trained = False
 
         def tell(step: "Step") -> None:
+            nonlocal trained
+            trained = trained or step.stage == "train"
             if step.stage != "saved":
                 text = f"{step.name}: {_DOING[step.stage]}"
                 bars.update(task, completed=step.done, total=step.total, description=text, visible=True)
@@ -116,10 +119,8 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
                 note(f"{step.done}/{step.total} {step.name}: learned from {pictures:,} pictures in {seconds:.1f} s")
             else:
                 note(f"base: {len(step.learned)} classes learned from {pictures:,} pictures in {seconds:.1f} s")
-                if len(step.learned) < _SMALL_BASE:
-                    note(
-                        "a small base: what makes later classes differ is learned from it; more classes make it better"
-                    )
+                if trained and len(step.learned) < _SMALL_BASE:  # a method that only counts and averages has no base
+                    note("a small base: the network learns from it what makes classes differ; more classes are better")
 
         yield tell
 

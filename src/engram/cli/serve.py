@@ -1,10 +1,6 @@
 """engram serve: the page that learns by example."""
 
-import logging
-import secrets
-import socket
 import sys
-import webbrowser
 from importlib.util import find_spec
 from typing import Annotated
 
@@ -41,6 +37,11 @@ def serve(
     """
     if find_spec("uvicorn") is None or find_spec("fastapi") is None or find_spec("multipart") is None:
         raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
+    import logging
+    import secrets
+    import socket
+    import webbrowser
+
     import uvicorn
 
     from engram.settings import parse_settings
