@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from engram.cli.app import app, console, note, print_json
-from engram.cli.options import MAIN, AsJson, ExistingModel, megabytes
+from engram.cli.options import MAIN, AsJson, ExistingModel, megabytes, open_store
 
 _EXPORT = """Examples:
 
@@ -27,10 +27,8 @@ def export(
     The graph holds the backbone, what the method learned, and the names of the classes. Before the file takes its
     place it is run on random pictures, and has to give the same scores as the model, within 0.0001.
     """
-    from engram.store import ModelStore
-
     with console.status(f"writing and checking {escape(str(out))}"):
-        result = ModelStore(model, device="cpu").read().clf.export(out)
+        result = open_store(model).read().clf.export(out)
     if as_json:
         print_json({"path": str(out), "bytes": out.stat().st_size, **result})
     note(

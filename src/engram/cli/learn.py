@@ -20,7 +20,7 @@ from engram.cli.options import (
     Settings,
     Wait,
     megabytes,
-    say_who,
+    open_store,
 )
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def learn(
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
 
-    from engram.store import ModelStore, Plan, learn_classes, watch_folder
+    from engram.store import Plan, learn_classes, watch_folder
 
     plan = Plan(more, holdout, keep, backbone, method, changed, seed)
-    store = ModelStore(model, device=device, wait=wait, waiting=say_who)
+    store = open_store(model, device, wait)
     saved: list[Learned] = []
     try:
         with _showing(saved) as tell:

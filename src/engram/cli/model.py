@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import app, note, print_json
-from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, say_who
+from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store
 from engram.errors import NothingToDoError
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ _SAMPLES = (
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
 def info(model: ExistingModel, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    from engram.store import ModelStore
-
-    about = ModelStore(model, device="cpu").info()
+    about = open_store(model).info()
     text = _SAMPLES if about["keeps_samples"] else _NO_SAMPLES
     not_stored = text.format(kept=about["kept_per_class"], checked=_CHECKED)
     if as_json:
@@ -80,9 +78,7 @@ def _lines(about: dict[str, Any]) -> list[str]:
 @app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)
 def history(model: ExistingModel, as_json: AsJson = False) -> None:
     """List every change of a model, oldest first."""
-    from engram.store import ModelStore
-
-    events = ModelStore(model, device="cpu").history()
+    events = open_store(model).history()
     if as_json:
         print_json([vars(event) for event in events])
         return
@@ -131,9 +127,7 @@ def forget(
     What a network's weights have learned from it stays in them. A previous version that is kept still knows the class,
     and engram undo brings it back, unless --for-good.
     """
-    from engram.store import ModelStore
-
-    store = ModelStore(model, device="cpu", wait=wait, waiting=say_who)
+    store = open_store(model, wait=wait)
     store.read().label(name)  # before anybody is asked about a class that is not there
     _confirm(f"Forget {name}?" if not for_good else f"Forget {name}, and remove all previous versions?", yes)
     store.forget(name, for_good=for_good)
@@ -152,9 +146,7 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Give a class another name."""
-    from engram.store import ModelStore
-
-    ModelStore(model, device="cpu", wait=wait, waiting=say_who).rename(old, new)
+    open_store(model, wait=wait).rename(old, new)
     if as_json:
         print_json({"old": old, "new": new})
     note(f"{old} is called {new} now")
@@ -166,9 +158,7 @@ def undo(model: ExistingModel, yes: Yes = False, wait: Wait = 60.0, as_json: AsJ
 
     A damaged model gives way to the last version that is whole.
     """
-    from engram.store import ModelStore
-
-    store = ModelStore(model, device="cpu", wait=wait, waiting=say_who)
+    store = open_store(model, wait=wait)
     _confirm("Take the last change back?", yes)
     undone = store.undo()
     names = store.read().names

@@ -1,12 +1,15 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engram.cli.app import note
 from engram.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from engram.store import ModelStore
 
 
 def _require_readable(path: Path | None) -> Path | None:
@@ -44,9 +47,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 MAIN, CARE, RESEARCH = "Learn and look", "Take care of a model", "Data sets and experiments"
 
 
-def say_who(holder: str) -> None:
-    """Tell that somebody else is changing the model."""
-    note(f"waiting for {holder}")
+def open_store(model: Path, device: str = "cpu", wait: float = 60.0) -> "ModelStore":
+    """The model file; a person is told which process is changing it, if one is."""
+    from engram.store import ModelStore
+
+    return ModelStore(model, device=device, wait=wait, waiting=lambda holder: note(f"waiting for {holder}"))
 
 
 def megabytes(count: int) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store
 
 if TYPE_CHECKING:
     from engram.store import Answer
@@ -53,7 +53,7 @@ def predict(
     The similarity of a class is the method's score of it: higher is better. Pictures that cannot be read are named on
     standard error, the others are answered, and the exit code is 2.
     """
-    from engram.store import Answer, ModelStore, predict_images, unknown_threshold
+    from engram.store import Answer, predict_images, unknown_threshold
 
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
@@ -61,7 +61,7 @@ def predict(
     if not sources:
         note("no pictures found")
         raise typer.Exit(NOTHING)
-    loaded = ModelStore(model, device=device).read()
+    loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
     unreadable = 0
 
@@ -144,12 +144,12 @@ def evaluate(
     model has not learned from.
     """
     from engram.datasets import image_folder
-    from engram.store import ModelStore, evaluate_images
+    from engram.store import evaluate_images
     from engram.store.evaluation_page import write_evaluation_page
 
     data = image_folder(folder)
     split = data.test or data.train
-    loaded = ModelStore(model, device=device).read()
+    loaded = open_store(model, device).read()
     with progress("evaluate") as update:
         paths = [Path(path) for path in split.images]
         result = evaluate_images(loaded, paths, split.labels, device=device, progress=update)

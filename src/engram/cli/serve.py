@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from engram.cli.app import app, note
-from engram.cli.options import MAIN, Backbone, Device, Method, ModelPath, Settings
+from engram.cli.options import MAIN, Backbone, Device, Method, ModelPath, Settings, open_store
 
 _EXAMPLES = """Examples:
 
@@ -45,13 +45,13 @@ def serve(
     import uvicorn
 
     from engram.settings import parse_settings
-    from engram.store import ModelStore, Plan
+    from engram.store import Plan
     from engram.web.app import create_app
     from engram.web.safety import is_loopback
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
     plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=parse_settings(settings or ()))
-    store = ModelStore(model, device=device, wait=5.0)
+    store = open_store(model, device, wait=5.0)
     folder = store.versions.model.parent
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; make it first")

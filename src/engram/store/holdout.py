@@ -38,13 +38,13 @@ def check(clf: IncrementalClassifier, examples: Examples) -> Check:
     return Check(sum(map(len, answers.values())), right)
 
 
-def calibrate(clf: IncrementalClassifier, trained: Array, held: Array) -> Unknown:
+def calibrate(clf: IncrementalClassifier, trained: Array, examples: Examples) -> Unknown:
     """Find the score that all but UNKNOWN_SHARE of known images reach.
 
-    Images the model learned from score better than others, so those held back are used if there are enough.
+    Images the model learned from score better than others, so examples are used if there are enough.
     """
-    held_back = len(held) >= _ENOUGH
-    best = clf.nearest(held if held_back else trained, 1)[1][:, 0]
+    held_back = sum(map(len, examples.values())) >= _ENOUGH
+    best = clf.nearest(np.concatenate(list(examples.values())) if held_back else trained, 1)[1][:, 0]
     return Unknown(round(lower_quantile(best, UNKNOWN_SHARE), 4), UNKNOWN_SHARE, len(best), held_back)
 
 
@@ -56,8 +56,7 @@ def recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Ex
     complete = all(len(examples.get(str(name), ())) for name in clf.classes_)
     if before is None or not complete or sum(map(len, examples.values())) < _ENOUGH:
         return before
-    values = np.concatenate(list(examples.values()))
-    return calibrate(clf, values, values)
+    return calibrate(clf, np.empty(0), examples)
 
 
 def lower_quantile(scores: Array, share: float) -> float:

@@ -1,7 +1,7 @@
 """Learn from folders of images, one class at a time, each saved before the next begins."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,8 +11,7 @@ import numpy as np
 from engram.backbones import Backbone
 from engram.datasets import class_folders
 from engram.images import Features, extract
-from engram.learner import Progress
-from engram.store.history import ClassRecord, Event, Notes, now
+from engram.store.history import ClassRecord, Event, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
@@ -84,75 +83,43 @@ class _Session:
         self.backbone: Backbone | None = None
 
     def learn(self, classes: Classes, examples: Examples) -> Report:
+        """Learn what is new, under the lock."""
         began = time.perf_counter()
-        self.report, self.examples = Report(), examples
+        self.report = Report()
+        self.examples: Examples = {}
         with self.store.changing("learn"):
             if self.store.exists():
-                model = self.store.read(self.backbone)
-                self.plan.require_same(model.clf)
-                model = self._learn_increments(model, classes)
+                model = self._learn_increments(self.store.read(self.backbone), classes, examples)
             else:
                 model = self._learn_base(classes)
+        self.report.check_new = check(model.clf, self.report.held)
         self.report.names, self.report.seconds = model.names, time.perf_counter() - began
         return self.report
 
     def _learn_base(self, classes: Classes) -> Model:
-        """Train on all classes at once, and calibrate what is unknown."""
-        plan, began = self.plan, time.perf_counter()
-        self.backbone = self.backbone or plan.new_backbone()
-        clf = plan.new_classifier(self.backbone, self.store.device)
-        # Now, as the files may be gone afterwards.
-        marks = {name: fingerprint(name, images) for name, images in classes.items()}
-        size = sum(file_size(image) for images in classes.values() for image in images)
-        trained, held = [], []
-        for name, images in classes.items():
-            train, back = hold_back(images, plan.holdout)
-            trained += [(name, image) for image in train]
-            held += [(name, image) for image in back]
-        looked = self._look("the base", [image for _, image in trained + held], self.backbone)
-        labels = np.array([name for name, _ in trained + held])[looked.kept]
-        is_train = looked.kept < len(trained)
-        train_labels, held_labels = labels[is_train], labels[~is_train]
-        counts = {str(name): int(n) for name, n in zip(*np.unique(train_labels, return_counts=True), strict=True)}
-        self.report.skipped += [(name, _why(classes[name])) for name in classes if name not in counts]
-        if len(counts) < 2:
-            raise ValueError(
-                f"base training needs the pictures of at least two classes, and found {len(counts)}; "
-                "put one folder of pictures per class side by side"
-            )
-        clf.progress = self._training("the base")
-        clf.fit(looked.values[is_train], train_labels)
-        held_values = looked.values[~is_train]
-        unknown = calibrate(clf, looked.values[is_train], held_values)
-        seconds = time.perf_counter() - began
-        records = {name: ClassRecord(now(), 0, {marks[name]: plan.holdout}) for name in counts}
-        self.report.held = {name: held_values[held_labels == name] for name in counts}
-        checked = self.report.check_new = check(clf, self.report.held)
-        event = Event(now(), "base", counts, round(seconds, 1), None, size, checked.pictures, checked.right)
-        keep = Notes().keep if plan.keep is None else plan.keep
-        model = self.store.commit(clf, Notes(1, keep, unknown, (event,), records), before=None)
-        for name, n in counts.items():
-            self.report.learned.append(Learned(name, n, len(self.report.held[name]), 0, seconds))
+        """Learn all classes at once, into a new model."""
+        self.backbone = self.backbone or self.plan.new_backbone()
+        clf = self.plan.new_classifier(self.backbone, self.store.device)
+        model = self._learn_task(Model(clf, Notes(version=0)), "the base", classes, self.backbone)
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
         return model
 
-    def _learn_increments(self, model: Model, classes: Classes) -> Model:
-        """Learn every class that is new, and with `more` the new images of known ones."""
+    def _learn_increments(self, model: Model, classes: Classes, examples: Examples) -> Model:
+        """Learn every class that is new, and with `more` the new images of known ones, one class at a time."""
+        self.plan.require_same(model.clf)
         todo = self._sort_out(model, classes)
         if not todo:
             return model
         self.backbone = model.clf.backbone_
-        given = {name: values for name, values in self.examples.items() if name in model.names}
+        given = {name: values for name, values in examples.items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
         for number, name in enumerate(todo, 1):
-            learned = self._learn_one(model, name, classes[name])
-            if learned is not None:
-                model = learned
-                self.tell(Step(name, "saved", number, len(todo), (self.report.learned[-1],)))
-        if self.report.learned:
-            self.report.check_new = check(model.clf, self.report.held)
-            self.report.check_known = check(model.clf, self.examples)
+            before = len(self.report.learned)
+            model = self._learn_task(model, name, {name: classes[name]}, self.backbone)
+            if learned := tuple(self.report.learned[before:]):
+                self.tell(Step(name, "saved", number, len(todo), learned))
+        self.report.check_known = check(model.clf, self.examples)
         return model
 
     def _sort_out(self, model: Model, classes: Classes) -> list[str]:
@@ -173,35 +140,49 @@ class _Session:
                 self.report.changed.append(name)
         return todo
 
-    def _learn_one(self, model: Model, name: str, images: Sequence[Source]) -> Model | None:
-        """Learn one class and save; None if no image could be read."""
-        plan, began, notes = self.plan, time.perf_counter(), model.notes
-        known, mark, size = name in model.names, fingerprint(name, images), sum(map(file_size, images))
-        train, back = hold_back(images, plan.holdout)
-        looked = self._look(name, [*train, *back], model.clf.backbone_)
+    def _learn_task(self, model: Model, title: str, classes: Classes, backbone: Backbone) -> Model:
+        """Learn some classes in one go and save; the model as it was if none of their images can be read."""
+        plan, began, clf, notes, base = self.plan, time.perf_counter(), model.clf, model.notes, not self.store.exists()
+        # Now, as the files may be gone afterwards.
+        marks = {name: fingerprint(name, images) for name, images in classes.items()}
+        size = sum(file_size(image) for images in classes.values() for image in images)
+        parts = {name: hold_back(images, plan.holdout) for name, images in classes.items()}
+        train = [(name, image) for name, (images, _) in parts.items() for image in images]
+        held_back = [(name, image) for name, (_, images) in parts.items() for image in images]
+        looked = self._look(title, [image for _, image in train + held_back], backbone)
+        names = np.array([name for name, _ in train + held_back])[looked.kept]
         is_train = looked.kept < len(train)
-        pictures = int(is_train.sum())
-        if not pictures:
-            self.report.skipped.append((name, _why(images)))
-            return None
-        label = model.label(name) if known else model.as_label(name)
-        model.clf.progress = self._training(name)
-        model.clf.partial_fit(looked.values[is_train], [label] * pictures)
+        counts = {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
+        self.report.skipped += [(name, _why(images)) for name, images in classes.items() if name not in counts]
+        if base and len(counts) < 2:
+            raise ValueError(
+                f"base training needs the pictures of at least two classes, and found {len(counts)}; "
+                "put one folder of pictures per class side by side"
+            )
+        if not counts:
+            return model
+        known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
+        clf.progress = lambda at: self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
+        clf.partial_fit(looked.values[is_train], [label_of[name] for name in names[is_train].tolist()])
         seconds = time.perf_counter() - began
-        increment = notes.increments() + 1
-        record = notes.classes.get(name) if known else None
-        record = record or ClassRecord(now(), increment, {})
-        record = replace(record, folders={**record.folders, mark: plan.holdout})
-        held = {**self.report.held, name: looked.values[~is_train]}
-        at_hand = merge(self.examples, held)
-        checked, unknown = check(model.clf, at_hand), recalibrate(model.clf, notes.unknown, at_hand)
-        what: Literal["more", "learn"] = "more" if known else "learn"
-        event = Event(now(), what, {name: pictures}, round(seconds, 1), None, size, checked.pictures, checked.right)
+
+        held = {name: looked.values[~is_train & (names == name)] for name in counts}
+        self.report.held |= held
+        at_hand = merge(self.examples, self.report.held)
+        checked = check(clf, at_hand)
+        unknown = calibrate(clf, looked.values[is_train], at_hand) if base else recalibrate(clf, notes.unknown, at_hand)
+        increment, records = 0 if base else notes.increments() + 1, dict(notes.classes)
+        for name in counts:
+            record = records.get(name) if name in known else None
+            record = record or ClassRecord(now(), increment, {})
+            records[name] = replace(record, folders={**record.folders, marks[name]: plan.holdout})
+        what: What = "base" if base else "learn" if known.isdisjoint(counts) else "more"
+        event = Event(now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right)
         keep = notes.keep if plan.keep is None else plan.keep
-        after = notes.after(event, classes={**notes.classes, name: record}, unknown=unknown, keep=keep)
-        saved = self.store.commit(model.clf, after, before=notes)
-        self.report.held = held
-        self.report.learned.append(Learned(name, pictures, len(held[name]), increment, time.perf_counter() - began))
+        after = notes.after(event, classes=records, unknown=unknown, keep=keep)
+        saved = self.store.commit(clf, after, before=None if base else notes)
+        seconds = time.perf_counter() - began
+        self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
         return saved
 
     def _held_back_before(self, model: Model, classes: Classes) -> Examples:
@@ -218,17 +199,14 @@ class _Session:
         return {str(name): looked.values[labels == name] for name in np.unique(labels)}
 
     def _look(
-        self, name: str, images: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
+        self, title: str, images: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
     ) -> Features:
         def progress(done: int, total: int) -> None:
-            self.tell(Step(name, stage, done, total))
+            self.tell(Step(title, stage, done, total))
 
         looked = extract(images, backbone, device=self.store.device, progress=progress)
         self.report.unreadable += looked.skipped
         return looked
-
-    def _training(self, name: str) -> Callable[[Progress], None]:
-        return lambda at: self.tell(Step(name, "train", at.epoch, at.epochs, loss=at.loss))
 
 
 def _why(images: Sequence[Source]) -> str:

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engram.backbones import Backbone
 from engram.errors import DamagedModelError, NothingToDoError
 from engram.estimator import IncrementalClassifier
@@ -30,31 +32,36 @@ class Model:
     notes: Notes
 
     @property
+    def labels(self) -> list[Label]:
+        """The classes known."""
+        return list(getattr(self.clf, "classes_", np.empty(0)).tolist())  # one that was never taught has none
+
+    @property
     def names(self) -> list[str]:
         """The classes known, as text."""
-        return [str(label) for label in self.clf.classes_.tolist()]
+        return [str(label) for label in self.labels]
 
     def label(self, name: str) -> Label:
         """The class of this name; ValueError if there is none."""
-        labels: list[Label] = self.clf.classes_.tolist()
-        if name not in self.names:
-            shown = ", ".join(self.names[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
+        names = self.names
+        if name not in names:
+            shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
             raise ValueError(f"the model knows no class {name!r}; it knows {shown or 'none'}")
-        return labels[self.names.index(name)]
-
-    def pictures(self) -> dict[str, int | None]:
-        """How many pictures each class was learned from; None where the method does not count them."""
-        counts = self.clf.counts_
-        return dict(zip(self.names, [None] * len(self.names) if counts is None else counts.tolist(), strict=True))
+        return self.labels[names.index(name)]
 
     def as_label(self, name: str) -> Label:
-        """A name as the label of a new class: a number where the model's classes are numbers."""
-        if any(isinstance(label, int) for label in self.clf.classes_.tolist()):
+        """The label to learn a class of this name under: a number where the model's classes are numbers."""
+        if any(isinstance(label, int) for label in self.labels):
             try:
                 return int(name)
             except ValueError:
                 raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
         return name
+
+    def pictures(self) -> dict[str, int | None]:
+        """How many pictures each class was learned from; None where the method does not count them."""
+        names, counts = self.names, self.clf.counts_
+        return dict(zip(names, [None] * len(names) if counts is None else counts.tolist(), strict=True))
 
 
 class ModelStore:
@@ -148,14 +155,12 @@ class ModelStore:
                 present = self.read().notes
             except DamagedModelError:
                 present = None
-            numbers = [n for n in reversed(self.versions.numbers()) if present is None or n < present.version]
-            for number in numbers:
-                try:
-                    model_file.read(self.versions.path(number))  # a damaged one must not take the model's place
-                except DamagedModelError:
-                    continue
-                self.versions.restore(number)
-                return present.history[-1] if present and present.history else None
+            for number in reversed(self.versions.numbers()):
+                if present is None or number < present.version:
+                    with contextlib.suppress(DamagedModelError):  # such a version must not take the model's place
+                        model_file.read(self.versions.path(number))
+                        self.versions.restore(number)
+                        return present.history[-1] if present and present.history else None
             raise NothingToDoError(f"no previous version of {self.path} is kept; there is nothing to go back to")
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -165,8 +170,9 @@ class ModelStore:
         model = model or self.read()
         clf, notes = model.clf, model.notes
         about, table, counts = find_method(clf.method_).about, clf.memory(), model.pictures()
-        of_classes = [entry.bytes for name, entry in table.items() if has_row_per_class(name) or "samples" in name]
-        per_class = sum(of_classes) // max(1, len(counts))
+        per_class = sum(
+            entry.bytes for name, entry in table.items() if has_row_per_class(name) or name.startswith("samples.")
+        )
         classes = []
         for name, count in counts.items():
             record = notes.classes.get(name)
@@ -181,7 +187,7 @@ class ModelStore:
             "classes": classes,
             "kept_per_class": about.per_class,
             "keeps_samples": about.keeps_samples,
-            "bytes_per_class": per_class,
+            "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
             "unknown": notes.unknown and asdict(notes.unknown),
