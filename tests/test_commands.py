@@ -17,7 +17,13 @@ from toys import QUICK, paint
 
 from engram import cli
 
-NEW = ["--backbone", "averages", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
+NEW = [
+    "--backbone",
+    "averages",
+    "--method",
+    "prototypes",
+    *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +299,11 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("learn m.engram empty", 2, "expected one folder of pictures per class"),
         ("learn no/m.engram pictures", 2, "is not a folder; make it first"),
         ("learn new.engram pictures --backbone vgg99", 2, "no backbone is called 'vgg99'"),
-        ("learn new.engram pictures --set epochs=3", 2, "prototypes has no setting 'epochs'; it has layers"),
+        (
+            "learn new.engram pictures --method prototypes --set epochs=3",
+            2,
+            "prototypes has no setting 'epochs'; it has layers",
+        ),
         ("learn new.engram pictures --holdout 1", 2, "holdout must be"),
         ("learn new.engram pictures --method magic", 2, "no method is called 'magic'; there are"),
         (

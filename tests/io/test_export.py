@@ -22,7 +22,7 @@ def pictures(tmp_path_factory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def clf(pictures) -> IncrementalClassifier:
-    made = IncrementalClassifier(config=QUICK, backbone=averages(), random_state=0, device="cpu")
+    made = IncrementalClassifier("prototypes", config=QUICK, backbone=averages(), random_state=0, device="cpu")
     return made.fit(pictures, [path.parent.name for path in pictures])
 
 

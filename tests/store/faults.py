@@ -36,7 +36,19 @@ OFF, COUNT, KILL, FULL = range(4)
 def learn(model: Path, folder: Path) -> None:
     """What the children do."""
     changes = [text for name, value in QUICK.items() for text in ("--set", f"{name}={json.dumps(value)}")]
-    sys.argv = ["engram", "learn", str(model), str(folder), "--backbone", "averages", "--device", "cpu", *changes]
+    sys.argv = [
+        "engram",
+        "learn",
+        str(model),
+        str(folder),
+        "--backbone",
+        "averages",
+        "--method",
+        "prototypes",
+        "--device",
+        "cpu",
+        *changes,
+    ]
     sys.argv += ["--keep", "20", "--quiet"]
     engram.cli.main()
 

@@ -12,7 +12,7 @@ from engram import IncrementalClassifier, ModelFileError
 from engram.datasets import class_folders
 from engram.io import model_file
 from engram.io.model_file import DamagedModelError
-from engram.store import ModelBusyError, ModelStore, NothingToDoError, learn_classes
+from engram.store import ImageBytes, ModelBusyError, ModelStore, NothingToDoError, Plan, learn_classes, predict_images
 from engram.testing import blobs
 
 
@@ -135,6 +135,12 @@ def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
     assert place.read().clf.classes_.tolist() == [7, 2]
     with pytest.raises(ValueError, match="classes are numbers, and 'seven' is none"):
         place.rename("7", "seven")
+    for look in (
+        lambda: list(predict_images(place.read(), [b""])),
+        lambda: learn_classes(place, {"8": [ImageBytes()]}, Plan()),
+    ):
+        with pytest.raises(ValueError, match="was taught feature vectors, and cannot look at pictures"):
+            look()
     place.forget("2")
     assert place.read().names == ["7"]
 

@@ -147,7 +147,7 @@ def print_json(value: Any) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
+    """A bar on stderr with count, rate and time left; nothing if stderr is no terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

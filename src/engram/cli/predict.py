@@ -96,7 +96,7 @@ class _StandardInput(io.BytesIO):
 
 
 def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
-    """Everything to be answered: paths, and for `-` what comes in."""
+    """The images to answer: paths, and for `-` the content of standard input."""
     from engram.datasets import pictures_below
 
     names = list(pictures)

@@ -16,7 +16,7 @@ from engram.io.atomic import move_durably
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 
-_ATTEMPTS = 5  # a connection that breaks is taken up again this often before giving up
+_ATTEMPTS = 5  # connections to try before giving up
 _BLOCK = 1 << 20
 
 
@@ -73,7 +73,7 @@ def _fetch(archive: Archive, file: Path, progress: Progress | None) -> None:
 
 
 def _transfer(url: str, part: Path, progress: Progress | None) -> bool:
-    """Append to `part` what is missing of it; say whether all of it is there now."""
+    """Append to `part` what is missing; return whether it is complete."""
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
@@ -93,7 +93,7 @@ def _transfer(url: str, part: Path, progress: Progress | None) -> bool:
                 done += len(block)
                 if progress is not None:
                     progress(done, total or done)
-    # A connection that breaks off looks like the end of the file, so the length must say whether it was.
+    # A broken connection looks like the end of the file; only the length tells them apart.
     return total is None or done >= total
 
 

@@ -1,4 +1,4 @@
-"""Features that lie on disk, as if they were an array."""
+"""Features on disk that are used like an array."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from engram.images.forward import Array, Unreadable
 
 @dataclass(frozen=True)
 class CachedFeatures:
-    """Features that lie in the cache, memory-mapped: `cached[a:b]`, or any other index of rows, reads just those.
+    """Features in the cache, memory-mapped: `cached[a:b]`, or any other index of rows, reads only those.
 
     `kept` and `skipped` are as in `Features`.
     """

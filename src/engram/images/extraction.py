@@ -124,7 +124,7 @@ def holds_pictures(X: object) -> bool:
 
 
 def check_images(images: Images) -> None:
-    """Refuse what is not a sequence of pictures, before any work is done."""
+    """Refuse what is not a sequence of images, before any work is done."""
     if isinstance(images, np.ndarray):
         if images.dtype != np.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)):
             raise ValueError(f"expected a uint8 array (N, H, W, 3) or (N, H, W), got {images.dtype} {images.shape}")
@@ -138,7 +138,7 @@ def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
     elif isinstance(images, np.ndarray):
         pixels = images.shape[1] * images.shape[2]
     else:
-        return 1  # pictures of unknown, perhaps different sizes
+        return 1  # images of unknown, perhaps different sizes
     budget, most = (_CPU_PIXELS, _CPU_MOST) if device.type == "cpu" else (_GPU_PIXELS, _GPU_MOST)
     return max(1, min(most, budget // max(1, pixels)))
 

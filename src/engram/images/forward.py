@@ -116,7 +116,7 @@ def _cuda_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch.
             with torch.cuda.stream(inward):
                 batch = backbone.preprocess.normalise(pixels.to(device, non_blocking=True))
             computing.wait_stream(inward)
-            batch.record_stream(computing)  # its memory is not to be used again before the model is done with it
+            batch.record_stream(computing)  # its memory is not used again before the network is done with it
             values: torch.Tensor = backbone(batch).float()
             outward.wait_stream(computing)
             with torch.cuda.stream(outward):
@@ -138,7 +138,7 @@ def _cuda_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch.
 def _in_order(
     pool: ThreadPoolExecutor, work: Callable[[Sequence[int]], T], chunks: list[Sequence[int]], most: int
 ) -> Iterator[T]:
-    """Do the work on the pool and yield results in order, with at most `most` begun and not yet taken."""
+    """Do the work on the pool and yield results in order; at most `most` are begun and not yet taken."""
     pending: deque[Future[T]] = deque()
     try:
         for chunk in chunks:

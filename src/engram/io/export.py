@@ -1,4 +1,4 @@
-"""A model as one graph, pictures in and similarities out, for programs that have no engram.
+"""A model as one graph, images in and scores out, for programs that have no engram.
 
 The graph takes pictures as uint8 (batch, 3, height, width), RGB, resized and cropped as the backbone asks; everything
 after that is inside: normalisation, backbone, and the method's scores.
@@ -26,7 +26,7 @@ INPUT, OUTPUT = "pictures", "similarities"
 
 
 class Graph(nn.Module):
-    """What is exported."""
+    """Backbone and method in one module, as it is exported."""
 
     def __init__(self, backbone: Backbone, learner: Learner) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Graph(nn.Module):
 
 
 def export(backbone: Backbone, learner: Learner, out: Path) -> dict[str, Any]:
-    """Write OUT.onnx or OUT.pt2, if what is in it answers as the model does; say what it takes and gives.
+    """Write OUT.onnx or OUT.pt2, if it answers as the model does; return what the graph takes and gives.
 
     `learner` and `backbone` are on the CPU.
     """
@@ -117,7 +117,7 @@ def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[s
         raise ValueError(f"{error.name} is not installed; pip install 'engram[onnx]'") from None
     made = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], dynamo=True, verbose=False)
     if made is None:
-        raise RuntimeError("torch.onnx.export wrote no graph")  # it gives None only where it writes a file itself
+        raise RuntimeError("torch.onnx.export returned no graph")  # it does if it writes a file itself
     proto = made.model_proto
     for key, value in about.items():
         proto.metadata_props.add(key=key, value=value if isinstance(value, str) else json.dumps(value))

@@ -1,4 +1,4 @@
-"""Is everything here that is needed, and does it work?"""
+"""Check the installation, or a model file."""
 
 import importlib.metadata
 import os

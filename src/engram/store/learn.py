@@ -110,7 +110,7 @@ class _Session:
         todo = self._sort_out(model, classes)
         if not todo:
             return model
-        self.backbone = model.clf.backbone_
+        self.backbone = model.backbone
         given = {name: values for name, values in examples.items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
@@ -194,7 +194,7 @@ class _Session:
         back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
         if not back:
             return {}
-        looked = self._look("the check", [image for _, image in back], model.clf.backbone_, "check")
+        looked = self._look("the check", [image for _, image in back], model.backbone, "check")
         labels = np.array([name for name, _ in back])[looked.kept]
         return {str(name): looked.values[labels == name] for name in np.unique(labels)}
 

@@ -23,7 +23,8 @@ def model_lock(
 ) -> Iterator[None]:
     """Hold the lock of a model file, for instance while `doing` "learn".
 
-    If another process holds it, `waiting` is told who, once; after `wait` seconds a ModelBusyError says so.
+    If another process holds it, `waiting` is called once with who that is; after `wait` seconds a ModelBusyError is
+    raised.
     """
     target = Path(os.path.realpath(model))
     file, record = target.with_name(f".{target.name}.lock"), target.with_name(f".{target.name}.holder")

@@ -32,6 +32,13 @@ class Model:
     notes: Notes
 
     @property
+    def backbone(self) -> Backbone:
+        """The network that sees images; ValueError if the model was taught feature vectors."""
+        if self.clf.backbone_identity_ is None:
+            raise ValueError("the model was taught feature vectors, and cannot look at pictures")
+        return self.clf.backbone_
+
+    @property
     def labels(self) -> list[Label]:
         """The classes known."""
         return list(getattr(self.clf, "classes_", np.empty(0)).tolist())  # one that was never taught has none

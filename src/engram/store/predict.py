@@ -37,7 +37,7 @@ def predict_images(
         raise ValueError(f"top must be at least 1, not {top}")
     if not model.names:
         raise ValueError("every class has been forgotten; teach one first")
-    for batch in stream(images, model.clf.backbone_, device=device):
+    for batch in stream(images, model.backbone, device=device):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
             labels, scores = model.clf.nearest(batch.values, top)
