@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "store": {"estimator", "images", "datasets", "backbones", "methods", "learner", "io", "html"},
     "bench": {"estimator", "images", "datasets", "backbones", "methods", "engine", "nn", "learner", "io", "html",
               "settings"},
-    "web": {"store", "io", "html"},
+    "web": {"store", "io", "html", "nn"},
     "cli": {"store", "bench", "web", "testing", "estimator", "images", "datasets", "backbones", "methods", "learner",
             "io", "settings"},
 }  # fmt: skip
