@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from engram import data
-from engram.store import Model, Plan, Unreadable, Workshop, answers, evaluate, learn
+from engram.store import Model, ModelStore, Plan, Unreadable, evaluate_images, learn_classes, predict_images
 
 UNSEEN = 10
 
@@ -34,12 +34,12 @@ def by_species(split: data.Split) -> dict[str, list[Path]]:
 
 def accuracy(model: Model, pictures: dict[str, list[Path]], names: list[str]) -> float:
     paths = [path for name in names for path in pictures[name]]
-    return evaluate(model, paths, [name for name in names for _ in pictures[name]]).accuracy
+    return evaluate_images(model, paths, [name for name in names for _ in pictures[name]]).accuracy
 
 
 def share_unknown(model: Model, pictures: dict[str, list[Path]], names: list[str]) -> float:
     assert model.notes.unknown is not None
-    given = list(answers(model, [p for n in names for p in pictures[n]], unknown=model.notes.unknown.similarity))
+    given = list(predict_images(model, [p for n in names for p in pictures[n]], unknown=model.notes.unknown.similarity))
     assert not any(isinstance(one, Unreadable) for one in given)
     return float(np.mean([one.label == "unknown" for one in given]))
 
@@ -51,14 +51,14 @@ def one_order(seed: int, birds: data.Dataset, n_base: int, n_new: int, folder: P
     base, new, unseen = drawn[:n_base], drawn[n_base:-UNSEEN], drawn[-UNSEEN:]
 
     began = time.perf_counter()
-    place = Workshop(folder / f"{seed}.engram")
-    first = learn(place, {name: train[name] for name in base}, Plan())
+    place = ModelStore(folder / f"{seed}.engram")
+    first = learn_classes(place, {name: train[name] for name in base}, Plan())
     alone = accuracy(place.read(), test, base)
-    later = learn(place, {name: train[name] for name in new}, Plan())
+    later = learn_classes(place, {name: train[name] for name in new}, Plan())
     model = place.read()
 
-    once = Workshop(folder / f"{seed}-once.engram")
-    learn(once, {name: train[name] for name in base + new}, Plan())
+    once = ModelStore(folder / f"{seed}-once.engram")
+    learn_classes(once, {name: train[name] for name in base + new}, Plan())
     return {
         "seed": seed,
         "base_seconds": first.seconds,

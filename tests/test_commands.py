@@ -17,7 +17,13 @@ from toys import QUICK, paint
 
 from engram import cli
 
-NEW = ["--backbone", "averages", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
+NEW = [
+    "--backbone",
+    "averages",
+    "--method",
+    "prototypes",
+    *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}")),
+]
 
 
 @pytest.fixture(scope="module")
@@ -62,18 +68,72 @@ def test_learning_and_learning_more(engram, tmp_path):
     assert engram("learn", "m.engram", "more", "--more").code == 0
 
 
+METHODS = {
+    "slda": (),
+    "1nn": (),
+    "icarl": ("--set", "base_epochs=3", "--set", "increment_epochs=3"),
+    "finetune": ("--set", "base_epochs=3", "--set", "increment_epochs=3"),
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_any_method_learns_is_remembered_and_taken_care_of(engram, tmp_path, method):
+    paint(tmp_path / "pictures", "red", "green", "blue")
+    asked = ("--backbone", "averages", "--method", method, *METHODS[method])
+    first = engram("learn", "m.engram", "pictures", *asked)
+    assert first.code == 0, first.err
+    paint(tmp_path / "pictures", "cyan")
+    second = engram("learn", "m.engram", "pictures")  # the file says how
+    assert "1/1 cyan: learned from 7 pictures" in second.err
+    assert "m.engram knows 4 classes, 1 of them new" in second.err
+    assert (
+        "nothing new to learn" in engram("learn", "m.engram", "pictures", *asked).err
+    )  # the same options are no error
+    about = engram("info", "m.engram", "--json").json
+    assert about["method"] == method
+    assert all(about["settings"][name] == 3 for name in ("base_epochs", "increment_epochs") if METHODS[method])
+    shown = engram("info", "m.engram")
+    assert shown.code == 0, shown.err
+    assert f"method: {method}" in shown.out
+    keeps = method in ("1nn", "icarl")
+    assert ("stores feature vectors of training pictures" in shown.out) == keeps
+    assert ("no feature vector of a picture" in shown.out) == (not keeps)
+
+    paint(tmp_path / "test", "red", "cyan", n=2, seed=9)
+    given = engram("predict", "m.engram", "test", "--unknown", "auto", "--json")
+    assert given.code == 0, given.err
+    assert [one["path"].split("/")[1] for one in given.json] == ["cyan", "cyan", "red", "red"]
+    if method != "finetune":  # which forgets: there to be compared with
+        assert [one["top"][0]["label"] for one in given.json] == ["cyan", "cyan", "red", "red"]
+    assert engram("evaluate", "m.engram", "test", "--json").json["pictures"] == 4
+    assert engram("rename", "m.engram", "red", "rot").code == 0
+    assert engram("forget", "m.engram", "rot", "--yes").code == 0
+    assert "forgot rot" in engram("history", "m.engram").out
+    assert [one["name"] for one in engram("info", "m.engram", "--json").json["classes"]] == ["blue", "green", "cyan"]
+    assert engram("undo", "m.engram", "--yes").code == 0
+    assert engram("doctor", "m.engram").code == 0
+
+
+def test_bytes_per_class_count_the_samples_that_are_kept(engram, tmp_path):
+    paint(tmp_path / "pictures", "red", "green", n=10)
+    engram("learn", "m.engram", "pictures", "--backbone", "averages", "--method", "1nn", "--holdout", "0")
+    about = engram("info", "m.engram", "--json").json
+    assert about["bytes_per_class"] == 10 * (8 * 4 + 8)  # features and whose they are
+    assert [one["pictures"] for one in about["classes"]] == [None, None]  # it keeps no count
+
+
 def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
-    from engram.store import learning
+    from engram.store import learn
 
     paint(birds / "pictures", "cyan", "yellow")
-    real = learning.extract
+    real = learn.extract
 
     def extract(paths, *args, **kwargs):
         if any(path.parent.name == "yellow" for path in paths):
             raise KeyboardInterrupt
         return real(paths, *args, **kwargs)
 
-    monkeypatch.setattr(learning, "extract", extract)
+    monkeypatch.setattr(learn, "extract", extract)
     stopped = engram("learn", "m.engram", "pictures")
     assert stopped.code == 130
     assert "interrupted; 1 classes were learned and saved; the same command goes on from there" in stopped.err
@@ -82,7 +142,7 @@ def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
 
 
 def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
-    from engram.store import learning
+    from engram.store import learn
 
     naps: list[float] = []
 
@@ -93,7 +153,7 @@ def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
         if len(naps) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(learning.time, "sleep", sleep)
+    monkeypatch.setattr(learn.time, "sleep", sleep)
     done = engram("learn", "m.engram", "pictures", "--watch")
     assert done.code == 0
     assert "watching pictures; Ctrl-C ends it" in done.err
@@ -239,8 +299,21 @@ def test_the_doctor_looks_at_the_machine(engram):
         ("learn m.engram empty", 2, "expected one folder of pictures per class"),
         ("learn no/m.engram pictures", 2, "is not a folder; make it first"),
         ("learn new.engram pictures --backbone vgg99", 2, "no backbone is called 'vgg99'"),
-        ("learn new.engram pictures --set epochs=3", 2, "prototypes has no setting 'epochs'; it has layers"),
+        (
+            "learn new.engram pictures --method prototypes --set epochs=3",
+            2,
+            "prototypes has no setting 'epochs'; it has layers",
+        ),
         ("learn new.engram pictures --holdout 1", 2, "holdout must be"),
+        ("learn new.engram pictures --method magic", 2, "no method is called 'magic'; there are"),
+        (
+            "learn m.engram new --method slda",
+            2,
+            "the model was made with method prototypes, and that cannot be changed",
+        ),
+        ("learn m.engram new --set base_epochs=7", 2, "was made with base_epochs 20, and that cannot be changed to 7"),
+        ("learn m.engram new --set epochs=7", 2, "prototypes has no setting 'epochs'"),
+        ("learn m.engram new --backbone efficientnet_lite0", 2, "was made with backbone averages, and that cannot be"),
         ("predict m.engram", 1, "no pictures found"),
         ("predict m.engram empty", 1, "no pictures found"),
         ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
@@ -261,6 +334,7 @@ def test_the_doctor_looks_at_the_machine(engram):
 )
 def test_what_cannot_be_done_is_one_line_an_exit_code_and_no_change(engram, birds, command, code, message):
     (birds / "empty").mkdir()
+    paint(birds / "new", "cyan")
     before = {path: path.read_bytes() for path in birds.rglob("*") if path.is_file()}
     done = engram(*command.split())
     assert done.code == code
@@ -318,9 +392,31 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     return subprocess.run(run, capture_output=True, text=True, env={**os.environ, **environment})
 
 
-def test_help_is_quick_because_torch_stays_away():
-    script = "import sys, engram.cli; sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+@pytest.mark.parametrize(
+    ("arguments", "code", "heavy"),
+    [
+        ("--help", 0, {"torch", "numpy", "sklearn"}),
+        ("--version", 0, {"torch", "numpy", "sklearn"}),
+        ("learn --help", 0, {"torch", "numpy", "sklearn"}),
+        ("predict nowhere.engram x.jpg", 2, {"torch", "numpy", "sklearn"}),
+        ("info nowhere.engram", 2, {"torch", "numpy", "sklearn"}),
+        ("doctor nowhere.engram", 2, {"torch", "numpy", "sklearn"}),
+        ("learn new.engram nowhere", 2, {"torch", "sklearn"}),
+    ],
+)
+def test_what_needs_no_torch_starts_without_it(arguments, code, heavy, tmp_path):
+    script = """if True:
+        import json, sys
+        from engram.cli import main
+        try:
+            main()
+        finally:
+            open("imported", "w").write(json.dumps(sorted(sys.modules)))
+    """
+    run = [sys.executable, "-c", script, *arguments.split()]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert heavy.isdisjoint(json.loads((tmp_path / "imported").read_text()))
 
 
 def test_no_color():

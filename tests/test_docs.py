@@ -1,9 +1,13 @@
-"""What the README shows can be pasted."""
+"""What the README and the docstrings show can be pasted."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from engram.testing import check_learner
+
+SOURCE = Path(__file__).parents[1] / "src"
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -16,6 +20,15 @@ def test_the_readmes_estimator_example_runs(tmp_path, monkeypatch, capsys):
     assert printed[:2] == ["[0 1 2 3 4 7]", "[7 7 7]"]
     assert "class memory classes.means (5, 256) 5120" in printed
     assert (tmp_path / "digits.engram").exists()
+
+
+def test_docstring_examples_run(tmp_path):
+    """In a process of their own, where no test has registered anything."""
+    files = [str(path) for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text()]
+    assert len(files) > 3
+    run = [sys.executable, "-m", "pytest", "--doctest-modules", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
 
 
 def test_links_lead_somewhere():

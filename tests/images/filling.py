@@ -32,9 +32,9 @@ class FakeBackbone(torch.nn.Module):
         return batch.flatten(1) * self.factor
 
 
-def fill(root, paths, shard_rows, nap, log, start):
+def fill(root, paths, rows_per_file, nap, log, start):
     """Wait at the barrier, fill the cache, slowly, and log how many pictures the backbone saw as they pass."""
-    cache.SHARD_ROWS = shard_rows
+    cache.ROWS_PER_FILE = rows_per_file
 
     def before(batch):
         time.sleep(nap)

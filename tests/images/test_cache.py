@@ -9,12 +9,12 @@ import pytest
 from PIL import Image
 
 from engram.images import FeatureCache, ImageError, cache, extract
-from engram.images.shard import open_shard
+from engram.images.cache_file import open_cache_file
 
 
 @pytest.fixture(autouse=True)
-def small_shards(monkeypatch):
-    monkeypatch.setattr(cache, "SHARD_ROWS", 8)
+def small_files(monkeypatch):
+    monkeypatch.setattr(cache, "ROWS_PER_FILE", 8)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def again(store):
     return FeatureCache(store.root, store.dtype.name)
 
 
-def shards(store):
+def cache_files(store):
     return sorted(store.root.rglob("*.safetensors"))
 
 
@@ -42,8 +42,8 @@ def test_hits_do_not_run_the_model(store, pictures, fake, expected):
     np.testing.assert_array_equal(second.values, first.values)
     assert second.values.dtype == np.float32
     assert second.kept.tolist() == list(range(20))
-    assert [open_shard(path).rows for path in shards(store)].count(8) == 2
-    assert len(shards(store)) == 3
+    assert [open_cache_file(path).rows for path in cache_files(store)].count(8) == 2
+    assert len(cache_files(store)) == 3
 
 
 def test_order_follows_the_input(store, pictures, fake, expected):
@@ -191,10 +191,10 @@ def flip(path, at):
         lambda path: path.write_bytes(os.urandom(1000)),
     ],
 )
-def test_a_damaged_shard_is_computed_again(store, pictures, fake, expected, damage):
+def test_a_damaged_file_is_computed_again(store, pictures, fake, expected, damage):
     paths = pictures(24)
     store.features(paths, fake(), device="cpu")
-    victim = shards(store)[1]
+    victim = cache_files(store)[1]
     damage(victim)
     backbone = fake()
     found = again(store).features(paths, backbone, device="cpu")
@@ -209,8 +209,8 @@ def test_a_damaged_shard_is_computed_again(store, pictures, fake, expected, dama
 def test_unfinished_files_are_removed_once_they_are_old(store, pictures, fake):
     paths = pictures(3)
     store.features(paths, fake(), device="cpu")
-    folder = shards(store)[0].parent
-    old, new = folder / ".writing-old", folder / ".writing-new"
+    folder = cache_files(store)[0].parent
+    old, new = folder / ".a.old.tmp", folder / ".a.new.tmp"
     old.write_bytes(b"x")
     new.write_bytes(b"x")
     os.utime(old, (time.time() - 7200,) * 2)
@@ -273,7 +273,7 @@ def test_stored_reads_only_what_is_asked_for(store, pictures, fake, expected):
 
 
 def test_filling_does_not_hold_the_features(store, fake, monkeypatch):
-    monkeypatch.setattr(cache, "SHARD_ROWS", 64)
+    monkeypatch.setattr(cache, "ROWS_PER_FILE", 64)
     images = np.random.default_rng(0).integers(0, 256, (1500, 32, 32, 3), dtype=np.uint8)
     backbone = fake(size=32)
     store.fill(images[:2], backbone, device="cpu")

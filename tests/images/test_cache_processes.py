@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from engram.images import FeatureCache
-from engram.images.shard import open_shard
+from engram.images.cache_file import open_cache_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes the POSIX way")
 
@@ -41,8 +41,8 @@ def begin(processes, tmp_path):
 
 
 def finished(store):
-    """Return what each whole shard holds, and proof that it is the same file."""
-    return {path: (path.stat().st_mtime_ns, open_shard(path).keys()) for path in store.root.rglob("*.safetensors")}
+    """Return what each whole file holds, and proof that it is the same file."""
+    return {path: (path.stat().st_mtime_ns, open_cache_file(path).keys()) for path in store.root.rglob("*.safetensors")}
 
 
 def test_killed_five_times_at_random_moments(begin, tmp_path, pictures, fake, expected):
@@ -65,10 +65,10 @@ def test_killed_five_times_at_random_moments(begin, tmp_path, pictures, fake, ex
     assert process.exitcode == 0
     after = finished(store)
     assert before.items() <= after.items()
-    keys = [key for _, shard_keys in after.values() for key in shard_keys]
+    keys = [key for _, file_keys in after.values() for key in file_keys]
     assert len(keys) == len(set(keys)) == N, kills  # nothing that was finished was computed again
     lost = log.stat().st_size - N
-    assert 0 <= lost <= 5 * (ROWS + 8 * 4), kills  # a shard that was not full, and the batches under way
+    assert 0 <= lost <= 5 * (ROWS + 8 * 4), kills  # a file that was not full, and the batches under way
 
     backbone = fake()
     found = store.features(paths, backbone, device="cpu")
@@ -82,7 +82,7 @@ def test_two_processes_at_once(begin, tmp_path, pictures, fake, expected):
     paths = pictures(100)
     store = FeatureCache(tmp_path / "shared")
     half = len(paths) // 2
-    # In two orders, so that they finish shards of different content.
+    # In two orders, so that they finish files of different content.
     for process in begin(store.root, paths, paths[half:] + paths[:half], nap=0.002):
         process.join()
         assert process.exitcode == 0
@@ -90,4 +90,4 @@ def test_two_processes_at_once(begin, tmp_path, pictures, fake, expected):
     np.testing.assert_allclose(store.features(paths, backbone, device="cpu").values, expected(paths), rtol=1e-6)
     assert backbone.seen == 0
     assert store.entries()[0].count == 100  # kept twice perhaps, counted once
-    assert not list(store.root.rglob(".writing-*"))
+    assert not list(store.root.rglob(".*.tmp"))

@@ -22,7 +22,7 @@ def pictures(tmp_path_factory) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def clf(pictures) -> IncrementalClassifier:
-    made = IncrementalClassifier(config=QUICK, backbone=averages(), random_state=0, device="cpu")
+    made = IncrementalClassifier("prototypes", config=QUICK, backbone=averages(), random_state=0, device="cpu")
     return made.fit(pictures, [path.parent.name for path in pictures])
 
 
@@ -47,6 +47,16 @@ def test_pictures_in_similarities_out(suffix, clf, pictures, tmp_path):
     for n in (1, 3, len(pictures)):  # any batch
         np.testing.assert_allclose(run(out, pixels(pictures[:n])), expected[:n], atol=TOLERANCE)
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_large_scores_are_compared_by_their_size(pictures, tmp_path):
+    """Those of SLDA here are in the thousands, where 1e-4 is below what float32 can tell apart."""
+    clf = IncrementalClassifier("slda", backbone=averages(), random_state=0, device="cpu")
+    clf.fit(pictures, [path.parent.name for path in pictures])
+    expected = clf.decision_function(pictures)
+    assert np.abs(expected).max() > 1000
+    assert clf.export(tmp_path / "m.onnx")["difference"] <= TOLERANCE
+    np.testing.assert_allclose(run(tmp_path / "m.onnx", pixels(pictures)), expected, atol=np.abs(expected).max() * 1e-4)
 
 
 def test_labels_and_preprocessing_are_in_the_onnx_metadata(clf, tmp_path):

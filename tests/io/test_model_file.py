@@ -23,6 +23,7 @@ from engram.testing import assert_same_state, blobs
 @pytest.fixture(scope="module")
 def clf() -> IncrementalClassifier:
     made = IncrementalClassifier(
+        "prototypes",
         config={"layers": (6, 4), "base_epochs": 2, "increment_epochs": 1, "feature_rms": 1.0},
         random_state=0,
         device="cpu",
@@ -40,7 +41,9 @@ def whole(clf, tmp_path_factory) -> bytes:
 
 def test_load_gives_the_same_model_and_goes_on_bit_for_bit(tmp_path):
     made = IncrementalClassifier(
-        config={"layers": (6, 4), "base_epochs": 2, "increment_epochs": 2, "feature_rms": 1.0}, device="cpu"
+        "prototypes",
+        config={"layers": (6, 4), "base_epochs": 2, "increment_epochs": 2, "feature_rms": 1.0},
+        device="cpu",
     )
     made.fit(*blobs(["a", "b"]))
     made.save(tmp_path / "m")
@@ -57,7 +60,7 @@ def test_load_gives_the_same_model_and_goes_on_bit_for_bit(tmp_path):
 def test_labels_survive_as_what_they_were(tmp_path):
     X, y = blobs(["a", "b"])
     for names in ({"a": "Zaunkönig / wren", "b": '"quoted"\n'}, {"a": 7, "b": -2}):
-        made = IncrementalClassifier(config={"layers": (4,), "base_epochs": 1}, device="cpu").fit(
+        made = IncrementalClassifier("prototypes", config={"layers": (4,), "base_epochs": 1}, device="cpu").fit(
             X, [names[label] for label in y]
         )
         made.save(tmp_path / "m")

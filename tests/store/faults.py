@@ -26,7 +26,7 @@ import engram.cli
 import engram.io.export
 import engram.store
 from engram.io import model_file
-from engram.store import Workshop
+from engram.store import ModelStore
 from engram.testing import assert_same_state
 
 BASE, NEW = ("red", "green", "blue"), ("black", "brown", "cyan", "orange", "violet", "white", "yellow")
@@ -36,7 +36,19 @@ OFF, COUNT, KILL, FULL = range(4)
 def learn(model: Path, folder: Path) -> None:
     """What the children do."""
     changes = [text for name, value in QUICK.items() for text in ("--set", f"{name}={json.dumps(value)}")]
-    sys.argv = ["engram", "learn", str(model), str(folder), "--backbone", "averages", "--device", "cpu", *changes]
+    sys.argv = [
+        "engram",
+        "learn",
+        str(model),
+        str(folder),
+        "--backbone",
+        "averages",
+        "--method",
+        "prototypes",
+        "--device",
+        "cpu",
+        *changes,
+    ]
     sys.argv += ["--keep", "20", "--quiet"]
     engram.cli.main()
 
@@ -77,14 +89,14 @@ class Trial:
         if not self.model.exists():
             assert self.known == 0, "the model is gone"
             return 0
-        now = Workshop(self.model, device="cpu").read()
+        now = ModelStore(self.model, device="cpu").read()
         assert len(now.names) >= self.known, f"{self.known} classes were known, and now {len(now.names)}"
         self.known = len(now.names)
-        expected = Workshop(self.reference[self.known], device="cpu").read()
+        expected = ModelStore(self.reference[self.known], device="cpu").read()
         assert now.names == expected.names
         assert_same_state(now.clf.learner_.state(), expected.clf.learner_.state())
         assert now.notes.classes.keys() == set(now.names)
-        versions = Workshop(self.model).versions
+        versions = ModelStore(self.model).versions
         for number in versions.numbers():
             model_file.read(versions.path(number))
         return self.known
@@ -107,7 +119,7 @@ def undisturbed(folder: Path, pictures: Path) -> tuple[dict[int, Path], float]:
     began = time.perf_counter()
     assert wait(child(model, pictures)) == 0
     seconds = time.perf_counter() - began
-    versions = Workshop(model).versions
+    versions = ModelStore(model).versions
     paths = [versions.path(number) for number in versions.numbers()] + [model]
     return {len(BASE) + i: path for i, path in enumerate(paths)}, seconds
 

@@ -16,7 +16,7 @@ from safetensors.torch import load, save
 
 from engram import ModelFileError
 from engram.io import model_file
-from engram.store import Answer, Unreadable, Workshop, answers
+from engram.store import Answer, ModelStore, Unreadable, predict_images
 
 COUNTS = [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])]
 IMAGES = [300, pytest.param(2_000, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])]
@@ -84,7 +84,7 @@ def test_mutated_model_files(count, base_bytes, tmp_path):
         nonlocal refused, loaded
         forged = data.draw(st.integers(0, 3)) == 0
         path.write_bytes(resigned(data, base_bytes) if forged else mutated(data, base_bytes, front))
-        place = Workshop(path, device="cpu")
+        place = ModelStore(path, device="cpu")
         with bounded():
             try:
                 model = place.read()
@@ -132,7 +132,7 @@ def originals() -> list[bytes]:
 @pytest.mark.parametrize("count", IMAGES)
 def test_mutated_pictures(count, base_bytes, tmp_path):
     (tmp_path / "m.engram").write_bytes(base_bytes)
-    model = Workshop(tmp_path / "m.engram", device="cpu").read()
+    model = ModelStore(tmp_path / "m.engram", device="cpu").read()
     pictures, seen = originals(), {Answer: 0, Unreadable: 0}
 
     @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -140,7 +140,7 @@ def test_mutated_pictures(count, base_bytes, tmp_path):
     def check(data: st.DataObject) -> None:
         content = mutated(data, data.draw(st.sampled_from(pictures)), 64)
         with bounded():
-            (answer,) = answers(model, [content], device="cpu")
+            (answer,) = predict_images(model, [content], device="cpu")
         seen[type(answer)] += 1
         if isinstance(answer, Unreadable):
             assert "\n" not in answer.reason

@@ -43,4 +43,4 @@ def paint(folder: Path, *colours: str, n: int = 8, seed: int = 0) -> Path:
 
 def quick_plan(**changes: object) -> Plan:
     """To learn from such pictures in no time."""
-    return Plan(**{"backbone": "averages", "settings": QUICK, **changes})  # type: ignore[arg-type]
+    return Plan(**{"backbone": "averages", "method": "prototypes", "settings": QUICK, **changes})  # type: ignore[arg-type]

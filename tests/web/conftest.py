@@ -14,7 +14,7 @@ import pytest
 from drawings import drawings
 from fastapi.testclient import TestClient
 
-from engram.store import Picture, Plan, Workshop, learn
+from engram.store import ImageBytes, ModelStore, Plan, learn_classes
 from engram.web.app import create_app
 from engram.web.limits import Limits
 
@@ -25,8 +25,10 @@ PLAN = Plan(more=True, holdout=0.2, method="prototypes", settings=QUICK)
 @pytest.fixture(scope="session")
 def taught_bytes(tmp_path_factory) -> bytes:
     """A model that knows circles, stripes and dots."""
-    place = Workshop(tmp_path_factory.mktemp("taught") / "shapes.engram", device="cpu")
-    learn(place, {shape: [Picture(p) for p in drawings(shape, 8)] for shape in ("circle", "stripes", "dots")}, PLAN)
+    place = ModelStore(tmp_path_factory.mktemp("taught") / "shapes.engram", device="cpu")
+    learn_classes(
+        place, {shape: [ImageBytes(p) for p in drawings(shape, 8)] for shape in ("circle", "stripes", "dots")}, PLAN
+    )
     return place.path.read_bytes()
 
 
@@ -43,7 +45,7 @@ def open_client() -> Iterator[Callable[..., TestClient]]:
     with contextlib.ExitStack() as stack:
 
         def make(path: Path, limits: Limits | None = None, plan: Plan = PLAN, **settings: Any) -> TestClient:
-            app = create_app(Workshop(path, device="cpu", wait=0.2), plan, limits=limits, **settings)
+            app = create_app(ModelStore(path, device="cpu", wait=0.2), plan, limits=limits, **settings)
             client = TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
             return stack.enter_context(client)
 

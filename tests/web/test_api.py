@@ -12,7 +12,7 @@ from conftest import QUICK, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
-from engram.store import Picture, Plan, Workshop, answers, learn
+from engram.store import ImageBytes, ModelStore, Plan, learn_classes, predict_images
 from engram.store.lock import model_lock
 from engram.testing import blobs
 from engram.web.class_map import classical_mds, map_classes
@@ -84,8 +84,8 @@ def test_answers_are_the_librarys(open_client, model):
     client = open_client(model)
     pictures = [draw("circle", 40), draw("dots", 41), draw("triangle", 42), b"no picture"]
     said = ask(client, *pictures).json()
-    place = Workshop(model, device="cpu").read()
-    expected = list(answers(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
+    place = ModelStore(model, device="cpu").read()
+    expected = list(predict_images(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
     assert [(one["label"], one["similarity"]) for one in said["answers"][:3]] == [
         (one.label, pytest.approx(one.similarity, abs=2e-4)) for one in expected
     ]
@@ -143,7 +143,7 @@ def test_a_worker_that_dies_fails_its_lesson_and_no_other(open_client, model, ta
 def test_what_others_do_to_the_file_is_seen(open_client, model):
     client = open_client(model)
     assert len(client.get("/api/model").json()["classes"]) == 3
-    Workshop(model, device="cpu").forget("dots")
+    ModelStore(model, device="cpu").forget("dots")
     assert len(client.get("/api/model").json()["classes"]) == 2
     with model_lock(model, "learn"):
         held = client.post("/api/rename", json={"name": "circle", "new_name": "ring"})
@@ -198,7 +198,7 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
     (scores,) = session.run(None, {"pictures": noise})
-    clf = Workshop(model, device="cpu").read().clf
+    clf = ModelStore(model, device="cpu").read().clf
     expected = clf.decision_function(noise.transpose(0, 2, 3, 1))
     np.testing.assert_allclose(scores, expected, atol=1e-3)
 
@@ -274,7 +274,7 @@ def test_places_of_few_classes_and_of_many():
 
 
 def test_a_slim_model_answers_but_cannot_learn(open_client, model):
-    clf = Workshop(model, device="cpu").read().clf
+    clf = ModelStore(model, device="cpu").read().clf
     clf.save(model, slim=True)
     client = open_client(model)
     assert client.get("/api/model").json()["can_learn"] is False
@@ -286,8 +286,10 @@ def test_a_slim_model_answers_but_cannot_learn(open_client, model):
 @pytest.mark.parametrize(("method", "settings"), [("1nn", {}), ("finetune", {"base_epochs": 3})])
 def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method, settings):
     """Nor does it count pictures, and its scores are no cosines: nothing is made up instead."""
-    store, plan = Workshop(tmp_path / "m.engram", device="cpu"), Plan(method=method, settings=settings, holdout=0)
-    learn(store, {shape: [Picture(content) for content in drawings(shape, 6)] for shape in ("circle", "dots")}, plan)
+    store, plan = ModelStore(tmp_path / "m.engram", device="cpu"), Plan(method=method, settings=settings, holdout=0)
+    learn_classes(
+        store, {shape: [ImageBytes(content) for content in drawings(shape, 6)] for shape in ("circle", "dots")}, plan
+    )
     client = open_client(store.path, plan=plan)
     model = client.get("/api/model").json()
     assert model["map_shows"] is None
@@ -297,7 +299,7 @@ def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method
     number = client.post("/api/lessons", **form({"stripes": drawings("stripes", 6)})).json()[0]["number"]
     assert ended(client, number)["state"] == "done"
     said = ask(client, draw("stripes", 50)).json()["answers"][0]
-    (expected,) = answers(store.read(), [draw("stripes", 50)], top=5, device="cpu")
+    (expected,) = predict_images(store.read(), [draw("stripes", 50)], top=5, device="cpu")
     assert [one["label"] for one in said["top"]] == [label for label, _ in expected.top]
     assert said["similarity"] == pytest.approx(expected.similarity, abs=2e-2)
     report = client.get("/api/model/report").text

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from engram.store import Workshop
+from engram.store import ModelStore
 from engram.web.app import create_app
 from engram.web.limits import Limits
 
@@ -44,7 +44,7 @@ def api(tmp_path_factory, taught_bytes) -> Iterator[schemathesis.BaseSchema]:
     """A running server, which the tests of this file use up together."""
     path = tmp_path_factory.mktemp("schema") / "shapes.engram"
     path.write_bytes(taught_bytes)
-    app = create_app(Workshop(path, device="cpu", wait=0.2), PLAN, limits=Limits(lessons=2))
+    app = create_app(ModelStore(path, device="cpu", wait=0.2), PLAN, limits=Limits(lessons=2))
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -15,7 +15,7 @@ from drawings import draw, drawings
 from PIL import Image
 
 from engram import IncrementalClassifier, cli
-from engram.store import Picture
+from engram.store import ImageBytes
 from engram.testing import blobs
 from engram.web.limits import Limits
 from engram.web.routes import page
@@ -289,10 +289,10 @@ def test_pictures_are_in_memory_only_and_gone_after_the_lesson(serve, tmp_path, 
 def test_no_picture_is_left_in_the_servers_memory(open_client, model):
     def pictures() -> int:
         gc.collect()
-        return sum(type(one) is Picture for one in gc.get_objects())
+        return sum(type(one) is ImageBytes for one in gc.get_objects())
 
     before = pictures()
-    held = Picture(b"so that it is known that they would be found")
+    held = ImageBytes(b"so that it is known that they would be found")
     assert (held.name, pictures()) == (held.name, before + 1)
     del held
     client = open_client(model)

@@ -13,7 +13,7 @@
 from engram.backbones import efficientnet, resnet, timm_models, vgg  # noqa: F401 (importing registers)
 from engram.backbones.base import Backbone, BackboneError
 from engram.backbones.preprocess import Preprocess
-from engram.backbones.recorded import RecordedBackbone
+from engram.backbones.recorded import RecordedBackbone, create_named
 from engram.backbones.registry import create, names, register
 
-__all__ = ["Backbone", "BackboneError", "Preprocess", "RecordedBackbone", "create", "names", "register"]
+__all__ = ["Backbone", "BackboneError", "Preprocess", "RecordedBackbone", "create", "create_named", "names", "register"]

@@ -36,6 +36,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.dim = dim
         self.preprocess = preprocess
+        self.created_as: str | None = None  # the name that makes it again, where there is one
         digest = weights_hash(network.state_dict())
         self.identity = f"{name}:sha256-{digest}" if digest else name
         network.eval().requires_grad_(False)

@@ -6,6 +6,13 @@ from engram.backbones.base import Backbone
 from engram.backbones.registry import create
 
 
+def create_named(name: str) -> Backbone:
+    """Do as `create(name)` does; a model file of the network then records the name too."""
+    network = create(name)
+    network.created_as = name
+    return network
+
+
 class RecordedBackbone:
     """The network a model was taught with, made when it is first needed.
 
@@ -22,10 +29,17 @@ class RecordedBackbone:
         """Name and hash of the weights, as recorded or else of the network itself."""
         return self._recorded or self.network().identity
 
+    @property
+    def name(self) -> str | None:
+        """The name that makes the network again; None where a name is not enough."""
+        if self.backbone is None or isinstance(self.backbone, str):
+            return self.backbone
+        return self.backbone.created_as
+
     def network(self) -> Backbone:
         """The backbone itself; ValueError if it is not the one recorded."""
         if self._network is None:
-            network = create(self.backbone) if isinstance(self.backbone, str) else self.backbone
+            network = create_named(self.backbone) if isinstance(self.backbone, str) else self.backbone
             if network is None or self._recorded not in (None, network.identity):
                 raise ValueError(
                     f"the model was taught with backbone {self._recorded}, and this is {network and network.identity}; "
@@ -35,8 +49,8 @@ class RecordedBackbone:
         return self._network
 
     def as_json(self) -> dict[str, str | None]:
-        """What a model file records: the identity, and the name if that is how the backbone was given."""
-        return {"name": self.backbone if isinstance(self.backbone, str) else None, "identity": self.identity}
+        """What a model file records: the identity, and the name if that alone makes the backbone again."""
+        return {"name": self.name, "identity": self.identity}
 
     @classmethod
     def from_json(cls, recorded: dict[str, str | None], given: str | Backbone | None) -> Self:

@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.progress import Progress as RichProgress
 
 import engram
+from engram.errors import DamagedModelError, ModelFileError, NothingToDoError
 
 # Exit codes; 0 is done. Ctrl-C is 130, as everywhere.
 NOTHING, BAD_INPUT, DAMAGED, INTERRUPTED = 1, 2, 3, 130
@@ -86,7 +87,7 @@ app = App(
 
 
 def main() -> None:
-    """Run the command; an expected error is one line that says what to do, and an exit code that says of what kind."""
+    """Run the command; an expected error is one line that says what to do, and an exit code of its kind."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a file's name need not be text
             stream.reconfigure(errors="surrogateescape")
@@ -95,14 +96,14 @@ def main() -> None:
     try:
         status = app(prog_name="engram", standalone_mode=False)
     except Exception as error:
-        status = _explained(error)
+        status = _explain(error)
         if status is None:
             raise
     sys.exit(status or 0)
 
 
-def _explained(error: Exception) -> int | None:
-    """Print what is to be said about an error and return its exit code; None if it is nobody's fault but ours."""
+def _explain(error: Exception) -> int | None:
+    """Print one line about an expected error and return its exit code; None for a fault of engram's own."""
     if isinstance(error, typer.Abort):
         return _say(error, "stopped; nothing was changed", NOTHING)
     if isinstance(error, typer.TyperException):
@@ -110,9 +111,6 @@ def _explained(error: Exception) -> int | None:
         if not message:  # a command without arguments has shown its help
             return BAD_INPUT
         return _say(error, f"{message}; see {context.command_path} --help" if context else message, BAD_INPUT)
-    from engram.io.model_file import DamagedModelError, ModelFileError
-    from engram.store import NothingToDoError
-
     if isinstance(error, NothingToDoError):
         return _say(error, str(error), NOTHING)
     if isinstance(error, DamagedModelError):
@@ -149,7 +147,7 @@ def print_json(value: Any) -> None:
 
 @contextlib.contextmanager
 def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr with count, rate and time left; nothing where nobody looks."""
+    """A bar on stderr with count, rate and time left; nothing if stderr is no terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),

@@ -1,12 +1,9 @@
 """engram doctor: is everything here, and whole?"""
 
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
 from engram.cli.app import app, print_json
-from engram.cli.options import CARE, AsJson
+from engram.cli.options import CARE, AsJson, OptionalModel
 
 _EXAMPLES = """Examples:
 
@@ -16,19 +13,14 @@ engram doctor birds.engram      # is every tensor in the file what was written?"
 
 
 @app.command(epilog=_EXAMPLES, rich_help_panel=CARE)
-def doctor(
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False)
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
+def doctor(model: OptionalModel = None, as_json: AsJson = False) -> None:
     """Look at the installation and learn something small; or compare a model file with its checksums.
 
     A flipped bit is found, and the tensor it lies in is named; the exit code is 3.
     """
-    from engram.store import checkup
+    from engram.store.doctor import check_machine, check_model
 
-    found = checkup.machine() if model is None else checkup.model(model)
+    found = check_machine() if model is None else check_model(model)
     if as_json:
         print_json(found)
         return

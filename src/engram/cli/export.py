@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from engram.cli.app import app, console, note, print_json
-from engram.cli.options import MAIN, AsJson, ModelPath, megabytes
+from engram.cli.options import MAIN, AsJson, ExistingModel, megabytes, open_store
 
 _EXPORT = """Examples:
 
@@ -18,19 +18,17 @@ engram export birds.engram birds.pt2        # for torch.export.load"""
 
 @app.command(epilog=_EXPORT, rich_help_panel=MAIN)
 def export(
-    model: ModelPath,
+    model: ExistingModel,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A file ending in .onnx or .pt2.", show_default=False)],
     as_json: AsJson = False,
 ) -> None:
-    """Write the model as one graph, pictures in, similarities out, for programs without engram.
+    """Write the model as one graph, pictures in, scores out, for programs without engram.
 
-    Backbone, encoder and class means are in it, and the names of the classes. Before it is done the file is run on
-    random pictures and has to give the same similarities as the model does, within 0.0001.
+    The graph holds the backbone, what the method learned, and the names of the classes. Before the file takes its
+    place it is run on random pictures, and has to give the same scores as the model, within 0.0001.
     """
-    from engram.store import Workshop
-
     with console.status(f"writing and checking {escape(str(out))}"):
-        result = Workshop(model, device="cpu").read().clf.export(out)
+        result = open_store(model).read().clf.export(out)
     if as_json:
         print_json({"path": str(out), "bytes": out.stat().st_size, **result})
     note(

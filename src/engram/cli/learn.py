@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,10 +9,22 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
-from engram.cli.options import MAIN, AsJson, Device, ModelPath, Wait, megabytes, say_who
+from engram.cli.options import (
+    MAIN,
+    AsJson,
+    Backbone,
+    Device,
+    Folder,
+    Method,
+    ModelPath,
+    Settings,
+    Wait,
+    megabytes,
+    open_store,
+)
 
 if TYPE_CHECKING:
-    from engram.store import Learned, Report, Step, Workshop
+    from engram.store import Learned, ModelStore, Report, Step
 
 _EXAMPLES = """Examples:
 
@@ -32,9 +43,7 @@ _DOING = {"look": "looking at pictures", "train": "training", "check": "checking
 @app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
 def learn(
     model: ModelPath,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
-    ],
+    folder: Folder,
     more: Annotated[
         bool, typer.Option("--more", help="Also learn from folders of known classes that hold other pictures.")
     ] = False,
@@ -43,13 +52,9 @@ def learn(
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
     ] = None,
-    backbone: Annotated[str, typer.Option(help="For a new model: the network that sees the pictures.")] = (
-        "efficientnet_lite0"
-    ),
-    method: Annotated[str, typer.Option(help="For a new model: how it learns; see engram methods.")] = "prototypes",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting.")
-    ] = None,
+    backbone: Backbone = None,
+    method: Method = None,
+    settings: Settings = None,
     seed: Annotated[int, typer.Option(help="For a new model: its initial weights.")] = 0,
     wait: Wait = 60.0,
     device: Device = "auto",
@@ -58,46 +63,51 @@ def learn(
     """Learn the classes in FOLDER that MODEL does not know yet.
 
     A new model is trained on all of them at once, an existing one learns class after class and saves each before it
-    begins the next: stopped by whatever means, the same command goes on where it was.
+    begins the next. After an interruption the same command continues with the next class.
     """
-    from engram import store as shop
     from engram.datasets import DataError, class_folders
     from engram.settings import parse_settings
 
+    folders = class_folders(folder)
+    if not (folders or watch):
+        raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
-    plan = shop.Plan(more, holdout, keep, backbone, method, changed, seed)
-    place = shop.Workshop(model, device=device, wait=wait, waiting=say_who)
+
+    from engram.store import Plan, learn_classes, watch_folder
+
+    plan = Plan(more, holdout, keep, backbone, method, changed, seed)
+    store = open_store(model, device, wait)
     saved: list[Learned] = []
     try:
         with _showing(saved) as tell:
             if watch:
                 note(f"watching {folder}; Ctrl-C ends it")
-                for report in shop.watch(place, folder, plan, tell):
-                    _summary(place, report, as_json)
-            folders = class_folders(folder)
-            if not folders:
-                raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
-            report = shop.learn(place, folders, plan, tell)
+                for report in watch_folder(store, folder, plan, tell):
+                    _summarise(store, report, as_json)
+            report = learn_classes(store, folders, plan, tell)
     except KeyboardInterrupt:
         if watch:
             return
         what = f"{len(saved)} classes were learned and saved" if saved else "nothing was changed"
         note(f"interrupted; {what}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-    _summary(place, report, as_json)
+    _summarise(store, report, as_json)
     if not report.learned:
         raise typer.Exit(NOTHING)
 
 
 @contextlib.contextmanager
 def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
-    """A bar for the class at hand; a line, which stays, for each class that is safe."""
+    """Show a bar for the class being learned, and print a line for each class once it is saved."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     hidden = not console.is_terminal
     with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task("", total=None, visible=False)
+        trained = False
 
         def tell(step: "Step") -> None:
+            nonlocal trained
+            trained = trained or step.stage == "train"
             if step.stage != "saved":
                 text = f"{step.name}: {_DOING[step.stage]}"
                 bars.update(task, completed=step.done, total=step.total, description=text, visible=True)
@@ -109,16 +119,14 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
                 note(f"{step.done}/{step.total} {step.name}: learned from {pictures:,} pictures in {seconds:.1f} s")
             else:
                 note(f"base: {len(step.learned)} classes learned from {pictures:,} pictures in {seconds:.1f} s")
-                if len(step.learned) < _SMALL_BASE:
-                    note(
-                        "a small base: what makes later classes differ is learned from it; more classes make it better"
-                    )
+                if trained and len(step.learned) < _SMALL_BASE:  # a method that only counts and averages has no base
+                    note("a small base: the network learns from it what makes classes differ; more classes are better")
 
         yield tell
 
 
-def _summary(place: "Workshop", report: "Report", as_json: bool) -> None:
-    classes, size = len(place.read().names), place.path.stat().st_size
+def _summarise(store: "ModelStore", report: "Report", as_json: bool) -> None:
+    classes, size = len(report.names), store.path.stat().st_size
     if as_json:
         print_json(_as_json(report, classes, size))
     for path, reason in report.unreadable:
@@ -128,10 +136,10 @@ def _summary(place: "Workshop", report: "Report", as_json: bool) -> None:
     if report.changed:
         note(f"known, but with other pictures than were learned (--more takes them): {', '.join(report.changed)}")
     if not report.learned:
-        note(f"nothing new to learn; {place.path} knows {classes} classes")
+        note(f"nothing new to learn; {store.path} knows {classes} classes")
         return
     note(
-        f"{place.path} knows {classes} classes, {len(report.learned)} of them new; "
+        f"{store.path} knows {classes} classes, {len(report.learned)} of them new; "
         f"{report.seconds:.1f} s, {megabytes(size)}"
     )
     for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):

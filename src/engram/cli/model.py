@@ -9,39 +9,44 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import app, note, print_json
-from engram.cli.options import CARE, AsJson, ModelPath, Wait, Yes, megabytes, say_who
+from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store
+from engram.errors import NothingToDoError
 
 if TYPE_CHECKING:
     from engram.store import Event
 
-NOT_STORED = (
-    "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, one mean "
-    "vector, the number of pictures behind it, when it was learned, and a checksum to recognise its folder by. The "
-    "bytes above are all there are: engram doctor MODEL compares every one with its checksum, and the test suite walks "
-    "every object reachable from a learner and finds no training sample among them (engram.testing.check_learner)."
+_CHECKED = "The bytes above are all there are: engram doctor MODEL compares every one with its checksum"
+_NO_SAMPLES = (
+    "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, {kept}, "
+    "when it was learned, and a checksum to recognise its folder by. {checked}, and the test suite walks every object "
+    "reachable from a learner and finds no training sample among them (engram.testing.check_learner)."
+)
+_SAMPLES = (
+    "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
 )
 
 
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
-def info(model: ModelPath, as_json: AsJson = False) -> None:
+def info(model: ExistingModel, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    from engram.store import Workshop
-
-    about = Workshop(model, device="cpu").info()
+    about = open_store(model).info()
+    text = _SAMPLES if about["keeps_samples"] else _NO_SAMPLES
+    not_stored = text.format(kept=about["kept_per_class"], checked=_CHECKED)
     if as_json:
-        print_json({**about, "not_stored": NOT_STORED})
+        print_json({**about, "not_stored": not_stored})
         return
     out = Console(highlight=False)
     table = Table(title=f"{escape(str(model))}: {len(about['classes'])} classes")
     for heading in ("class", "pictures", "learned", "increment"):
         table.add_column(heading, justify="left" if heading in ("class", "learned") else "right", overflow="fold")
     for one in about["classes"]:
+        pictures = "" if one["pictures"] is None else f"{one['pictures']:,}"
         increment = {None: "", 0: "base"}.get(one["increment"], str(one["increment"]))
-        table.add_row(escape(one["name"]), f"{one['pictures']:,}", one["learned"] or "", increment)
+        table.add_row(escape(one["name"]), pictures, one["learned"] or "", increment)
     out.print(table)
     for line in _lines(about):
         out.print(line, markup=False, soft_wrap=True)
-    out.print(NOT_STORED, markup=False)
+    out.print(not_stored, markup=False)
 
 
 def _lines(about: dict[str, Any]) -> list[str]:
@@ -49,7 +54,8 @@ def _lines(about: dict[str, Any]) -> list[str]:
     unknown, versions = about["unknown"], about["versions"]
     lines = [
         f"file: {megabytes(about['bytes'])} ({groups})",
-        f"per class: one mean vector and a count, {about['bytes_per_class']:,} bytes",
+        f"per class: {about['kept_per_class']}, {about['bytes_per_class']:,} bytes",
+        f"method: {about['method']}",
         f"backbone: {about['backbone'] or 'none; the model takes feature vectors'}",
     ]
     if unknown:
@@ -70,21 +76,19 @@ def _lines(about: dict[str, Any]) -> list[str]:
 
 
 @app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)
-def history(model: ModelPath, as_json: AsJson = False) -> None:
+def history(model: ExistingModel, as_json: AsJson = False) -> None:
     """List every change of a model, oldest first."""
-    from engram.store import NothingToDoError, Workshop
-
-    events = Workshop(model, device="cpu").history()
+    events = open_store(model).history()
     if as_json:
         print_json([vars(event) for event in events])
         return
     if not events:
         raise NothingToDoError(f"{model} has no history; it was not made by engram learn")
     for event in events:
-        typer.echo(f"{event.when}  {described(event)}")
+        typer.echo(f"{event.when}  {describe(event)}")
 
 
-def described(event: "Event") -> str:
+def describe(event: "Event") -> str:
     """A change in words."""
     names, pictures = ", ".join(event.pictures), sum(event.pictures.values())
     match event.what:
@@ -109,7 +113,7 @@ engram forget birds.engram wren --for-good --yes    # also from the history and 
 
 @app.command(epilog=_FORGET, rich_help_panel=CARE)
 def forget(
-    model: ModelPath,
+    model: ExistingModel,
     name: Annotated[str, typer.Argument(metavar="CLASS", help="The class to forget.", show_default=False)],
     for_good: Annotated[
         bool, typer.Option("--for-good", help="Remove all previous versions too, and the name from the history.")
@@ -118,18 +122,16 @@ def forget(
     wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a class: its name, its mean vector and its count.
+    """Remove a class: its name and all that is kept of it alone.
 
-    What the encoder's weights have picked up from it stays in them. A previous version that is kept still knows the
-    class, and engram undo brings it back, unless --for-good.
+    What a network's weights have learned from it stays in them. A previous version that is kept still knows the class,
+    and engram undo brings it back, unless --for-good.
     """
-    from engram.store import Workshop
-
-    place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
-    place.read().label(name)  # before anybody is asked about a class that is not there
+    store = open_store(model, wait=wait)
+    store.read().label(name)  # before anybody is asked about a class that is not there
     _confirm(f"Forget {name}?" if not for_good else f"Forget {name}, and remove all previous versions?", yes)
-    place.forget(name, for_good=for_good)
-    kept = len(place.versions.numbers())
+    store.forget(name, for_good=for_good)
+    kept = len(store.versions.numbers())
     if as_json:
         print_json({"forgotten": name, "versions_kept": kept})
     note(f"forgot {name}" + (f"; {kept} previous versions are kept: engram undo, or --for-good" if kept else ""))
@@ -137,36 +139,32 @@ def forget(
 
 @app.command(epilog="Example:\n\nengram rename birds.engram wren 'Eurasian wren'", rich_help_panel=CARE)
 def rename(
-    model: ModelPath,
+    model: ExistingModel,
     old: Annotated[str, typer.Argument(metavar="OLD", help="The class as it is called.", show_default=False)],
     new: Annotated[str, typer.Argument(metavar="NEW", help="What to call it.", show_default=False)],
     wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Give a class another name."""
-    from engram.store import Workshop
-
-    Workshop(model, device="cpu", wait=wait, waiting=say_who).rename(old, new)
+    open_store(model, wait=wait).rename(old, new)
     if as_json:
         print_json({"old": old, "new": new})
     note(f"{old} is called {new} now")
 
 
 @app.command(epilog="Example:\n\nengram undo birds.engram", rich_help_panel=CARE)
-def undo(model: ModelPath, yes: Yes = False, wait: Wait = 60.0, as_json: AsJson = False) -> None:
+def undo(model: ExistingModel, yes: Yes = False, wait: Wait = 60.0, as_json: AsJson = False) -> None:
     """Take the last change back: the version before takes the model's place, byte for byte.
 
     A damaged model gives way to the last version that is whole.
     """
-    from engram.store import Workshop
-
-    place = Workshop(model, device="cpu", wait=wait, waiting=say_who)
+    store = open_store(model, wait=wait)
     _confirm("Take the last change back?", yes)
-    undone = place.undo()
-    names = place.read().names
+    undone = store.undo()
+    names = store.read().names
     if as_json:
         print_json({"undone": undone and vars(undone), "classes": names})
-    what = described(undone) if undone else "the damaged file was replaced"
+    what = describe(undone) if undone else "the damaged file was replaced"
     note(f"undone: {what}; {model} knows {len(names)} classes")
 
 

@@ -1,13 +1,44 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from engram.cli.app import note
+from engram.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from engram.store import ModelStore
+
+
+def _require_readable(path: Path | None) -> Path | None:
+    """Before anything slow is imported for a file that is not there."""
+    if path is not None:
+        try:
+            path.open("rb").close()
+        except OSError as error:
+            raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
+    return path
+
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file.", show_default=False)]
+ExistingModel = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="The model file.", show_default=False, callback=_require_readable)
+]
+OptionalModel = Annotated[
+    Path | None,
+    typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False, callback=_require_readable),
+]
+Folder = Annotated[
+    Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
+]
+Backbone = Annotated[str | None, typer.Option(help="For a new model: the network that sees the pictures.")]
+Method = Annotated[str | None, typer.Option(help="For a new model: how it learns; see engram methods.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting of the method."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for another process that is changing the model.")]
@@ -16,9 +47,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 MAIN, CARE, RESEARCH = "Learn and look", "Take care of a model", "Data sets and experiments"
 
 
-def say_who(holder: str) -> None:
-    """Tell that somebody else is changing the model."""
-    note(f"waiting for {holder}")
+def open_store(model: Path, device: str = "cpu", wait: float = 60.0) -> "ModelStore":
+    """The model file; a person is told which process is changing it, if one is."""
+    from engram.store import ModelStore
+
+    return ModelStore(model, device=device, wait=wait, waiting=lambda holder: note(f"waiting for {holder}"))
 
 
 def megabytes(count: int) -> str:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ModelPath
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store
 
 if TYPE_CHECKING:
     from engram.store import Answer
@@ -31,7 +31,7 @@ curl -s https://example.org/bird.jpg | engram predict birds.engram - --unknown a
 
 @app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
 def predict(
-    model: ModelPath,
+    model: ExistingModel,
     pictures: Annotated[
         list[str] | None,
         typer.Argument(metavar="[IMAGE|FOLDER]...", help="Pictures, folders of them, or - for one on standard input."),
@@ -50,10 +50,10 @@ def predict(
 ) -> None:
     """Say what pictures show.
 
-    Similarity is the cosine between a picture's code and the mean of a class: 1 is as similar as can be. Pictures that
-    cannot be read are named on standard error, the others are answered, and the exit code is 2.
+    The similarity of a class is the method's score of it: higher is better. Pictures that cannot be read are named on
+    standard error, the others are answered, and the exit code is 2.
     """
-    from engram.store import Answer, Workshop, answers, unknown_similarity
+    from engram.store import Answer, predict_images, unknown_threshold
 
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
@@ -61,21 +61,21 @@ def predict(
     if not sources:
         note("no pictures found")
         raise typer.Exit(NOTHING)
-    loaded = Workshop(model, device=device).read()
-    threshold = unknown_similarity(loaded, unknown)
+    loaded = open_store(model, device).read()
+    threshold = unknown_threshold(loaded, unknown)
     unreadable = 0
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
         # On a terminal the answers themselves are the progress.
         with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
-            for done, one in enumerate(answers(loaded, sources, top=top, unknown=threshold, device=device), 1):
+            for done, one in enumerate(predict_images(loaded, sources, top=top, unknown=threshold, device=device), 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
                     yield one
                 else:
                     unreadable += 1
-                    complain(f"cannot read {one.path}: {one.reason}")
+                    complain(f"cannot read {one.name}: {one.reason}")
 
     if as_json:
         print_json([answer.as_json() for answer in answered()])
@@ -96,7 +96,7 @@ class _StandardInput(io.BytesIO):
 
 
 def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
-    """Everything to be answered: paths, and for `-` what comes in."""
+    """The images to answer: paths, and for `-` the content of standard input."""
     from engram.datasets import pictures_below
 
     names = list(pictures)
@@ -132,11 +132,8 @@ engram evaluate birds.engram test/ --html birds.html --json > birds.json"""
 
 @app.command(epilog=_EVALUATE_EXAMPLES, rich_help_panel=MAIN)
 def evaluate(
-    model: ModelPath,
-    folder: Annotated[
-        Path,
-        typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False),
-    ],
+    model: ExistingModel,
+    folder: Folder,
     html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
     device: Device = "auto",
     as_json: AsJson = False,
@@ -147,22 +144,21 @@ def evaluate(
     model has not learned from.
     """
     from engram.datasets import image_folder
-    from engram.store import Workshop
-    from engram.store import evaluate as evaluate_pictures
-    from engram.store.page import write_page
+    from engram.store import evaluate_images
+    from engram.store.evaluation_page import write_evaluation_page
 
     data = image_folder(folder)
     split = data.test or data.train
-    loaded = Workshop(model, device=device).read()
+    loaded = open_store(model, device).read()
     with progress("evaluate") as update:
         paths = [Path(path) for path in split.images]
-        result = evaluate_pictures(loaded, paths, split.labels, device=device, progress=update)
+        result = evaluate_images(loaded, paths, split.labels, device=device, progress=update)
     for one in result.unreadable:
-        complain(f"cannot read {one.path}: {one.reason}")
+        complain(f"cannot read {one.name}: {one.reason}")
     if not result.pictures:
         note(f"no picture in {folder} could be read")
         raise typer.Exit(NOTHING)
-    write_page(html, result, model=str(model), folder=str(folder))
+    write_evaluation_page(html, result, model=str(model), folder=str(folder))
     if as_json:
         print_json(result.as_json())
     else:

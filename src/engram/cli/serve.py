@@ -1,17 +1,13 @@
 """engram serve: the page that learns by example."""
 
-import logging
-import secrets
-import socket
 import sys
-import webbrowser
 from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from engram.cli.app import app, note
-from engram.cli.options import MAIN, Device, ModelPath
+from engram.cli.options import MAIN, Backbone, Device, Method, ModelPath, Settings, open_store
 
 _EXAMPLES = """Examples:
 
@@ -30,13 +26,9 @@ def serve(
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if there is a terminal here.")
     ] = True,
-    backbone: Annotated[str, typer.Option(help="For a new model: the network that sees the pictures.")] = (
-        "efficientnet_lite0"
-    ),
-    method: Annotated[str, typer.Option(help="For a new model: how it learns; see engram methods.")] = "prototypes",
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting.")
-    ] = None,
+    backbone: Backbone = None,
+    method: Method = None,
+    settings: Settings = None,
     device: Device = "auto",
 ) -> None:
     """Open a page to teach MODEL new classes by example, try it and look at what it knows.
@@ -45,29 +37,35 @@ def serve(
     """
     if find_spec("uvicorn") is None or find_spec("fastapi") is None or find_spec("multipart") is None:
         raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
+    import logging
+    import secrets
+    import socket
+    import webbrowser
+
     import uvicorn
 
-    from engram import backbones
     from engram.settings import parse_settings
-    from engram.store import Plan, Workshop
+    from engram.store import Plan
     from engram.web.app import create_app
     from engram.web.security import is_loopback
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
-    changed = parse_settings(settings or ())
-    place = Workshop(model, device=device, wait=5.0)
-    folder = place.versions.model.parent
+    plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=parse_settings(settings or ()))
+    store = open_store(model, device, wait=5.0)
+    folder = store.versions.model.parent
     if not folder.is_dir():
         raise ValueError(f"{folder} is not a folder; make it first")
-    if place.exists():
-        if place.read().clf.backbone_identity_ is None:
+    # Whatever cannot work is said now, and not when somebody has taken pictures.
+    if store.exists():
+        clf = store.read().clf
+        if clf.backbone_identity_ is None:
             raise ValueError(f"{model} was taught feature vectors, and the page is about pictures")
+        plan.require_same(clf)
     else:
-        backbones.create(backbone)  # now, and not when somebody has taken pictures
+        plan.new_classifier(plan.new_backbone(), device)
     token = None if is_loopback(host) else secrets.token_urlsafe(24)
-    plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=changed)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends without delay only what it knows to be TCP; otherwise each answer waits 40 ms for the client's sign.
+    # Only on sockets declared as TCP does asyncio send at once; on others every answer waits 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -82,7 +80,7 @@ def serve(
         if open_page and sys.stderr.isatty():
             webbrowser.open(address)
         config = uvicorn.Config(
-            create_app(place, plan, bound=host, token=token), log_level="warning", server_header=False,
+            create_app(store, plan, bound=host, token=token), log_level="warning", server_header=False,
             timeout_graceful_shutdown=2, timeout_keep_alive=30, h11_max_incomplete_event_size=64_000,
         )  # fmt: skip
         uvicorn.Server(config).run(sockets=[listening])

@@ -1,8 +1,6 @@
 """The digits that come with scikit-learn: real data on every machine, without a download."""
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from engram.datasets.dataset import Dataset, Split
 
@@ -12,6 +10,9 @@ def digits() -> Dataset:
 
     A quarter of each class is the test split, always the same one.
     """
+    from sklearn.datasets import load_digits  # here, as the commands for folders of pictures need none of it
+    from sklearn.model_selection import train_test_split
+
     vectors, numbers = load_digits(return_X_y=True)
     labels = np.asarray([str(number) for number in numbers])
     train_x, test_x, train_y, test_y = train_test_split(

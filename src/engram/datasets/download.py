@@ -12,10 +12,11 @@ from http.client import HTTPException
 from pathlib import Path
 
 from engram.datasets.dataset import DataError
+from engram.io.atomic import move_durably
 
 Progress = Callable[[int, int], None]  # bytes so far, bytes in all
 
-_ATTEMPTS = 5  # a connection that breaks is taken up again this often before giving up
+_ATTEMPTS = 5  # connections to try before giving up
 _BLOCK = 1 << 20
 
 
@@ -68,11 +69,11 @@ def _fetch(archive: Archive, file: Path, progress: Progress | None) -> None:
     if _md5(part) != archive.md5:
         part.unlink()
         raise DataError(f"what {archive.url} sent does not have the md5 {archive.md5}; it was removed, try again")
-    os.replace(part, file)
+    move_durably(part, file)
 
 
 def _transfer(url: str, part: Path, progress: Progress | None) -> bool:
-    """Append to `part` what is missing of it; say whether all of it is there now."""
+    """Append to `part` what is missing; return whether it is complete."""
     done = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
     try:
@@ -92,7 +93,7 @@ def _transfer(url: str, part: Path, progress: Progress | None) -> bool:
                 done += len(block)
                 if progress is not None:
                     progress(done, total or done)
-    # A connection that breaks off looks like the end of the file, so the length must say whether it was.
+    # A broken connection looks like the end of the file; only the length tells them apart.
     return total is None or done >= total
 
 

@@ -1,18 +1,23 @@
-"""From pictures to feature vectors, computed once and kept."""
+"""From images to feature vectors, computed once and kept."""
 
 from engram.images.cache import CacheEntry, FeatureCache
-from engram.images.decode import ImageError, load_image
-from engram.images.extraction import Features, Pictures, extract, holds_pictures
-from engram.images.stored import Stored
+from engram.images.cached_features import CachedFeatures
+from engram.images.decode import ImageError, load_image, source_name
+from engram.images.extraction import Features, Images, Pictures, extract, holds_pictures, stream
+from engram.images.forward import Unreadable
 
 __all__ = [
     "CacheEntry",
+    "CachedFeatures",
     "FeatureCache",
     "Features",
     "ImageError",
+    "Images",
     "Pictures",
-    "Stored",
+    "Unreadable",
     "extract",
     "holds_pictures",
     "load_image",
+    "source_name",
+    "stream",
 ]

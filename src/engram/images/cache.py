@@ -1,34 +1,38 @@
-"""Features on disk: φ is frozen, so each picture goes through it once.
+"""Features on disk: φ is frozen, so each image goes through it once.
 
-Below the cache's root there is one folder per backbone, preprocessing and number format, and in it immutable shards
-(see `engram.images.shard`) with names of their own. So processes need no lock: each adds shards, none changes one,
-and two that compute the same picture at once merely keep it twice.
+Below the cache's root there is one folder per backbone, preprocessing and number format, and in it files that never
+change (see `engram.images.cache_file`), each with a name of its own. So processes need no lock: each adds files, none
+changes one, and two that compute the same image at once merely keep it twice.
 """
 
-import contextlib
 import hashlib
 import os
 import re
 import sys
-import time
 from collections.abc import Iterator, KeysView
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
-import torch
 
 from engram.backbones import Backbone
-from engram.images.content import Unchanged, content_keys
-from engram.images.extraction import Features, Images, Progress, check_images, stream
-from engram.images.running import Array
-from engram.images.shard import SUFFIX, TEMPORARY, DamagedShardError, Rows, Shard, open_shard, write_shard
-from engram.images.stored import Stored
+from engram.images.cache_file import (
+    SUFFIX,
+    CacheFile,
+    DamagedCacheFileError,
+    MappedRows,
+    open_cache_file,
+    write_cache_file,
+)
+from engram.images.cached_features import CachedFeatures
+from engram.images.content_keys import UnchangedImages, content_keys
+from engram.images.extraction import Features, Images, Options, Progress, check_images, stream
+from engram.images.forward import Array
+from engram.io.atomic import remove_abandoned, temporaries
 
-SHARD_ROWS = 1024  # a kill costs at most this many pictures; 32 MB at 8192 dimensions
-_ABANDONED = 3600.0  # seconds after which a file nobody finished writing is removed
+ROWS_PER_FILE = 1024  # a kill costs at most this many pictures; 32 MB at 8192 dimensions
 
 
 @dataclass(frozen=True)
@@ -60,96 +64,65 @@ class FeatureCache:
             raise ValueError(f"dtype is {dtype!r}; it must be 'float32' or 'float16'")
         self.root = Path(root or os.environ.get("ENGRAM_CACHE") or _platform_folder()).expanduser()
         self.dtype = np.dtype(dtype)
-        self._verified: set[Path] = set()  # shards never change, so checking each once is enough
+        self._verified: set[Path] = set()  # files never change, so checking each once is enough
 
     def features(
-        self,
-        images: Images,
-        backbone: Backbone,
-        *,
-        batch_size: int | None = None,
-        device: str | torch.device = "auto",
-        workers: int | None = None,
-        strict: bool = False,
-        progress: Progress | None = None,
+        self, images: Images, backbone: Backbone, *, progress: Progress | None = None, **options: Unpack[Options]
     ) -> Features:
         """Do as `extract` does, but compute only what the cache does not hold yet."""
-        stored = self.fill(
-            images,
-            backbone,
-            batch_size=batch_size,
-            device=device,
-            workers=workers,
-            strict=strict,
-            progress=progress,
-        )
-        return Features(stored[:], stored.kept, stored.skipped)
+        cached = self.fill(images, backbone, progress=progress, **options)
+        return Features(cached[:], cached.kept, cached.skipped)
 
     def fill(
-        self,
-        images: Images,
-        backbone: Backbone,
-        *,
-        batch_size: int | None = None,
-        device: str | torch.device = "auto",
-        workers: int | None = None,
-        strict: bool = False,
-        progress: Progress | None = None,
-    ) -> Stored:
+        self, images: Images, backbone: Backbone, *, progress: Progress | None = None, **options: Unpack[Options]
+    ) -> CachedFeatures:
         """Do as `features` does, but leave the features on disk: memory stays bounded however many there are."""
         check_images(images)
         folder = self._folder(backbone)
-        _sweep(folder)
-        keys, bad = content_keys(images, workers, strict)
-        first: dict[bytes, int] = {}  # of equal pictures only the first is computed
+        remove_abandoned(folder)
+        keys, unreadable = content_keys(images, options.get("workers"), options.get("strict", False))
+        first: dict[bytes, int] = {}  # of equal images only the first is computed
         for position, key in enumerate(keys):
             if key is not None:
                 first.setdefault(key, position)
-        shards: list[Rows] = []
+        files: list[MappedRows] = []
         places: dict[bytes, tuple[int, int]] = {}
 
-        def enter(shard: Shard, shard_keys: list[bytes]) -> None:
-            places.update((key, (len(shards), row)) for row, key in enumerate(shard_keys) if key in first)
-            shards.append(shard.map())
+        def enter(file: CacheFile, file_keys: list[bytes]) -> None:
+            places.update((key, (len(files), row)) for row, key in enumerate(file_keys) if key in first)
+            files.append(file.map())
 
-        for shard, shard_keys in self._usable(folder, first.keys()):
-            enter(shard, shard_keys)
+        for file, file_keys in self._usable(folder, first.keys()):
+            enter(file, file_keys)
         missing = [position for key, position in first.items() if key not in places]
         done = len(images) - len(missing)
         if progress is not None:
             progress(done, len(images))
         writer = _Writer(folder, self.dtype, {"identity": backbone.identity, "preprocess": backbone.preprocess.key()})
+        sources = images if isinstance(images, np.ndarray) else UnchangedImages(images, keys)
         try:
-            for batch in stream(
-                images if isinstance(images, np.ndarray) else Unchanged(images, keys),
-                backbone,
-                positions=missing,
-                batch_size=batch_size,
-                device=device,
-                workers=workers,
-                strict=strict,
-            ):
+            for batch in stream(sources, backbone, positions=missing, **options):
                 writer.add([keys[position] or b"" for position in batch.kept], batch.values)
-                bad += batch.bad
-                done += len(batch.kept) + len(batch.bad)
+                unreadable += batch.unreadable
+                done += len(batch.kept) + len(batch.unreadable)
                 if progress is not None:
                     progress(done, len(images))
         finally:
             writer.flush()  # also when interrupted: what was computed is kept
-        for path, shard_keys in writer.written:
-            enter(open_shard(path), shard_keys)
-        return Stored.gather(images, keys, bad, places, shards, backbone.dim or 0)
+        for path, file_keys in writer.written:
+            enter(open_cache_file(path), file_keys)
+        return CachedFeatures.gather(images, keys, unreadable, places, files, backbone.dim or 0)
 
     def entries(self) -> list[CacheEntry]:
         """List what is kept, per backbone and preprocessing."""
         found = []
         for folder in self._folders():
-            shards = [shard for shard in map(_open, _files(folder)) if shard is not None]
-            if shards:
-                about = shards[0].metadata
-                count = len({key for shard in shards for key in shard.keys()})  # noqa: SIM118 (a method of ours)
-                size = sum(shard.size for shard in shards)
-                dtype = shards[0].dtype.name
+            files = [file for file in map(_open, _files(folder)) if file is not None]
+            if files:
+                about = files[0].metadata
+                count = len({key for file in files for key in file.keys()})  # noqa: SIM118 (a method of ours)
+                size = sum(file.size for file in files)
+                dtype = files[0].dtype.name
                 found.append(CacheEntry(about["identity"], about["preprocess"], dtype, count, size, folder))
         return found
 
@@ -158,7 +131,7 @@ class FeatureCache:
         folders = self._folders() if identity is None else [e.path for e in self.entries() if e.identity == identity]
         freed = 0
         for folder in folders:
-            for path in [*_files(folder), *folder.glob(f"{TEMPORARY}*")]:
+            for path in [*_files(folder), *temporaries(folder)]:
                 freed += path.stat().st_size
                 path.unlink()
             if not any(folder.iterdir()):
@@ -174,26 +147,26 @@ class FeatureCache:
         parent = self.root / "features"
         return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
 
-    def _usable(self, folder: Path, wanted: KeysView[bytes]) -> Iterator[tuple[Shard, list[bytes]]]:
-        """Yield the shards that hold something wanted; damaged ones are removed, so that they are computed again."""
+    def _usable(self, folder: Path, wanted: KeysView[bytes]) -> Iterator[tuple[CacheFile, list[bytes]]]:
+        """Yield the files that hold something wanted; damaged ones are removed, so that they are computed again."""
 
-        def check(path: Path) -> tuple[Shard, list[bytes]] | None:
-            shard = _open(path, remove=True)
-            keys = [] if shard is None else shard.keys()
-            if shard is None or wanted.isdisjoint(keys):
+        def check(path: Path) -> tuple[CacheFile, list[bytes]] | None:
+            file = _open(path, remove=True)
+            keys = [] if file is None else file.keys()
+            if file is None or wanted.isdisjoint(keys):
                 return None
-            if path not in self._verified and not shard.intact():
+            if path not in self._verified and not file.intact():
                 path.unlink(missing_ok=True)
                 return None
             self._verified.add(path)
-            return shard, keys
+            return file, keys
 
         with ThreadPoolExecutor(os.cpu_count(), "engram-check") as pool:
             yield from (usable for usable in pool.map(check, _files(folder)) if usable is not None)
 
 
 class _Writer:
-    """Gathers rows and writes a shard whenever there are enough of them."""
+    """Gathers rows and writes a file whenever there are enough of them."""
 
     def __init__(self, folder: Path, dtype: np.dtype[Any], about: dict[str, str]) -> None:
         self.folder, self.dtype, self.about = folder, dtype, about
@@ -204,19 +177,19 @@ class _Writer:
     def add(self, keys: list[bytes], values: Array) -> None:
         while keys:
             if self.values is None:
-                self.values = np.empty((SHARD_ROWS, values.shape[1]), self.dtype)
-            start, take = len(self.keys), min(len(keys), SHARD_ROWS - len(self.keys))
+                self.values = np.empty((ROWS_PER_FILE, values.shape[1]), self.dtype)
+            start, take = len(self.keys), min(len(keys), ROWS_PER_FILE - len(self.keys))
             self.values[start : start + take] = values[:take]
             self.keys += keys[:take]
             keys, values = keys[take:], values[take:]
-            if len(self.keys) == SHARD_ROWS:
+            if len(self.keys) == ROWS_PER_FILE:
                 self.flush()
 
     def flush(self) -> None:
         if self.values is None or not self.keys:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = write_shard(self.folder, self.keys, self.values[: len(self.keys)], self.about)
+        path = write_cache_file(self.folder, self.keys, self.values[: len(self.keys)], self.about)
         self.written.append((path, self.keys))
         self.keys = []
 
@@ -225,23 +198,15 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{'[0-9a-f]' * 32}{SUFFIX}"))
 
 
-def _open(path: Path, remove: bool = False) -> Shard | None:
+def _open(path: Path, remove: bool = False) -> CacheFile | None:
     try:
-        return open_shard(path)
+        return open_cache_file(path)
     except FileNotFoundError:
         return None  # cleared by another process since it was listed
-    except DamagedShardError:
+    except DamagedCacheFileError:
         if remove:
             path.unlink(missing_ok=True)
         return None
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a killed process left unfinished long ago; recent files may be another process's work."""
-    for path in folder.glob(f"{TEMPORARY}*"):
-        with contextlib.suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > _ABANDONED:
-                path.unlink()
 
 
 def _platform_folder() -> Path:

@@ -65,7 +65,7 @@ def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
 
 
 def source_name(source: object) -> str:
-    """Return what a picture is called: its path, or what its file says; "" if it has no name."""
+    """Return the name of a picture: its path, or the name its file object has; "" if there is none."""
     if isinstance(source, str | os.PathLike):
         return str(source)
     return str(getattr(source, "filename", "") or getattr(source, "name", ""))

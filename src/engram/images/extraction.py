@@ -1,9 +1,10 @@
-"""Pictures in, features out: decoding and the model share the machine, and memory stays bounded."""
+"""Images in, features out: decoding and the network share the machine, and memory stays bounded."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from PIL import Image
 from engram.backbones import Backbone, Preprocess
 from engram.device import resolve_device
 from engram.images.decode import ImageError, ImageSource, load_image, source_name
-from engram.images.running import Array, Bad, Batch, Decoded, on_cpu, on_gpu
+from engram.images.forward import Array, Batch, Decoded, Unreadable, on_cpu, on_gpu
 
 # What the classifier takes: paths, PIL images, or one uint8 array (N, H, W, 3).
 Pictures = Sequence[str | os.PathLike[str] | Image.Image] | Array
@@ -26,15 +27,27 @@ _CPU_PIXELS, _CPU_MOST = 110_000, 64
 _GPU_PIXELS, _GPU_MOST = 3_200_000, 1024
 
 
+class Options(TypedDict, total=False):
+    """How to extract. `batch_size` and `workers` (threads) suit the machine if not given.
+
+    Images that cannot be read are skipped and named in the result, or with `strict` are an `ImageError`.
+    """
+
+    batch_size: int | None
+    device: str | torch.device
+    workers: int | None
+    strict: bool
+
+
 @dataclass(frozen=True)
 class Features:
-    """Features of the pictures that could be read.
+    """Features of the images that could be read.
 
     Attributes
     ----------
-    values : float32 (n, dim), in the order the pictures came in.
-    kept : for each row of `values`, the position of its picture in the input.
-    skipped : name and reason of each picture that could not be read.
+    values : float32 (n, dim), in the order the images came in.
+    kept : for each row of `values`, the position of its image in the input.
+    skipped : name and reason of each image that could not be read.
     """
 
     values: Array
@@ -43,19 +56,11 @@ class Features:
 
 
 def extract(
-    images: Images,
-    backbone: Backbone,
-    *,
-    batch_size: int | None = None,
-    device: str | torch.device = "auto",
-    workers: int | None = None,
-    strict: bool = False,
-    progress: Progress | None = None,
+    images: Images, backbone: Backbone, *, progress: Progress | None = None, **options: Unpack[Options]
 ) -> Features:
-    """Compute the features of pictures: paths, PIL images, bytes of files, or one uint8 array (N, H, W, 3).
+    """Compute the features of images: paths, PIL images, bytes of files, or one uint8 array (N, H, W, 3).
 
-    Pictures that cannot be read are skipped and named in the result, or an `ImageError` if `strict`. The backbone is
-    moved to `device`. `batch_size` and `workers` (threads) are chosen to suit the machine if not given.
+    The backbone is moved to the device.
     """
     values: Array | None = None
     kept: list[int] = []
@@ -63,7 +68,7 @@ def extract(
     # Beside the loop, and by torch, which copies with all cores: a GPU makes features faster than one core moves them.
     with ThreadPoolExecutor(1, "engram-copy") as copier:
         copying: Future[torch.Tensor] | None = None
-        for batch in stream(images, backbone, batch_size=batch_size, device=device, workers=workers, strict=strict):
+        for batch in stream(images, backbone, **options):
             if batch.kept:
                 if values is None:
                     values = np.empty((len(images), batch.values.shape[1]), np.float32)
@@ -72,7 +77,7 @@ def extract(
                     copying.result()
                 copying = copier.submit(goal.copy_, torch.from_numpy(batch.values))
             kept += batch.kept
-            skipped += [(bad.name, bad.reason) for bad in batch.bad]
+            skipped += [(one.name, one.reason) for one in batch.unreadable]
             if progress is not None:
                 progress(len(kept) + len(skipped), len(images))
     if values is None:
@@ -81,23 +86,17 @@ def extract(
 
 
 def stream(
-    images: Images,
-    backbone: Backbone,
-    *,
-    positions: Sequence[int] | None = None,
-    batch_size: int | None = None,
-    device: str | torch.device = "auto",
-    workers: int | None = None,
-    strict: bool = False,
+    images: Images, backbone: Backbone, *, positions: Sequence[int] | None = None, **options: Unpack[Options]
 ) -> Iterator[Batch]:
-    """Yield the features of the pictures at `positions` (all) batch by batch, in order; see `extract`.
+    """Yield the features of the images at `positions` (all) batch by batch, in order; see `extract`.
 
     Only a few batches exist at any time: whoever takes them slowly slows the work down, and memory stays bounded.
     """
     check_images(images)
-    where = resolve_device(device)
-    backbone.to(where).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    size = batch_size or _batch_size(images, backbone.preprocess.size, where)
+    device = resolve_device(options.get("device", "auto"))
+    batch_size, workers, strict = options.get("batch_size"), options.get("workers"), options.get("strict", False)
+    backbone.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    size = batch_size or _batch_size(images, backbone.preprocess.size, device)
     if size < 1 or (workers is not None and workers < 1):
         raise ValueError(f"batch_size and workers must be at least 1, got {batch_size} and {workers}")
     if positions is None:
@@ -105,14 +104,14 @@ def stream(
     chunks = [positions[start : start + size] for start in range(0, len(positions), size)]
 
     def decode(chunk: Sequence[int]) -> Decoded:
-        return _decode(images, chunk, backbone.preprocess, strict, pin=where.type == "cuda")
+        return _decode(images, chunk, backbone.preprocess, strict, pin=device.type == "cuda")
 
-    run = on_cpu if where.type == "cpu" else on_gpu
-    return run(chunks, decode, backbone, where, workers)
+    run = on_cpu if device.type == "cpu" else on_gpu
+    return run(chunks, decode, backbone, device, workers)
 
 
 def holds_pictures(X: object) -> bool:
-    """Whether X is pictures: a uint8 array of three or four dimensions, or a list of paths, files' bytes or images."""
+    """Whether X is images: a uint8 array of three or four dimensions, or a list of paths, files' bytes or images."""
     if isinstance(X, np.ndarray):
         if X.ndim > 1:
             return X.dtype == np.uint8 and X.ndim in (3, 4)
@@ -125,7 +124,7 @@ def holds_pictures(X: object) -> bool:
 
 
 def check_images(images: Images) -> None:
-    """Refuse what is not a sequence of pictures, before any work is done."""
+    """Refuse what is not a sequence of images, before any work is done."""
     if isinstance(images, np.ndarray):
         if images.dtype != np.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)):
             raise ValueError(f"expected a uint8 array (N, H, W, 3) or (N, H, W), got {images.dtype} {images.shape}")
@@ -139,7 +138,7 @@ def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
     elif isinstance(images, np.ndarray):
         pixels = images.shape[1] * images.shape[2]
     else:
-        return 1  # pictures of unknown, perhaps different sizes
+        return 1  # images of unknown, perhaps different sizes
     budget, most = (_CPU_PIXELS, _CPU_MOST) if device.type == "cpu" else (_GPU_PIXELS, _GPU_MOST)
     return max(1, min(most, budget // max(1, pixels)))
 
@@ -151,7 +150,7 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
         return Decoded(pixels.permute(0, 3, 1, 2), list(positions), [])
     pictures: list[Array] = []
     kept: list[int] = []
-    bad: list[Bad] = []
+    unreadable: list[Unreadable] = []
     for position in positions:
         try:
             source = images[position]
@@ -159,7 +158,7 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
         except ImageError as error:
             if strict:
                 raise
-            bad.append(Bad(position, error.name, error.reason))
+            unreadable.append(Unreadable(position, error.name, error.reason))
             continue
         if pictures and picture.shape != pictures[0].shape:
             raise ValueError(
@@ -169,8 +168,8 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
         pictures.append(picture)
         kept.append(position)
     if not pictures:
-        return Decoded(torch.empty((0, 3, 1, 1), dtype=torch.uint8), kept, bad)
+        return Decoded(torch.empty((0, 3, 1, 1), dtype=torch.uint8), kept, unreadable)
     depth, height, width = pictures[0].shape
     pixels = torch.empty((len(pictures), height, width, depth), dtype=torch.uint8, pin_memory=pin)
     np.stack([picture.transpose(1, 2, 0) for picture in pictures], out=pixels.numpy())
-    return Decoded(pixels.permute(0, 3, 1, 2), kept, bad)
+    return Decoded(pixels.permute(0, 3, 1, 2), kept, unreadable)

@@ -1,4 +1,4 @@
-"""A model as one graph, pictures in and similarities out, for programs that have no engram.
+"""A model as one graph, images in and scores out, for programs that have no engram.
 
 The graph takes pictures as uint8 (batch, 3, height, width), RGB, resized and cropped as the backbone asks; everything
 after that is inside: normalisation, backbone, and the method's scores.
@@ -17,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from engram.backbones import Backbone
-from engram.io.model_file import ModelFileError, replacing
+from engram.errors import ModelFileError
+from engram.io.atomic import replacing
 from engram.learner import Learner
 
 TOLERANCE = 1e-4
@@ -25,7 +26,7 @@ INPUT, OUTPUT = "pictures", "similarities"
 
 
 class Graph(nn.Module):
-    """What is exported."""
+    """Backbone and method in one module, as it is exported."""
 
     def __init__(self, backbone: Backbone, learner: Learner) -> None:
         super().__init__()
@@ -37,7 +38,7 @@ class Graph(nn.Module):
 
 
 def export(backbone: Backbone, learner: Learner, out: Path) -> dict[str, Any]:
-    """Write OUT.onnx or OUT.pt2, if what is in it answers as the model does; say what it takes and gives.
+    """Write OUT.onnx or OUT.pt2, if it answers as the model does; return what the graph takes and gives.
 
     `learner` and `backbone` are on the CPU.
     """
@@ -64,8 +65,7 @@ def export(backbone: Backbone, learner: Learner, out: Path) -> dict[str, Any]:
     batch = torch.export.Dim("batch", min=1)
     with torch.no_grad(), _without_chatter():
         program = torch.export.export(graph, (_samples(side)[:2],), dynamic_shapes={"pictures": {0: batch}})
-        with replacing(out.resolve()) as temporary:
-            written = Path(temporary)
+        with replacing(out) as written:
             write(program, written, about)
             about["difference"] = _compare(backbone, learner, lambda pictures: run(written, pictures), side)
     return about
@@ -86,11 +86,14 @@ def _without_chatter() -> Iterator[None]:
 
 
 def _compare(backbone: Backbone, learner: Learner, run: Any, side: int) -> float:
-    """The largest difference between the file's answers and the model's, for batches of 1 and of several."""
+    """The largest difference between the file's scores and the model's, relative to scores above 1.
+
+    Asked in a batch of several and in one of 1.
+    """
     samples, largest = _samples(side), 0.0
     for pictures in (samples, samples[:1]):
         expected = learner.scores(backbone(backbone.preprocess.normalise(pictures)))
-        largest = max(largest, float(np.abs(run(pictures) - expected).max()))
+        largest = max(largest, float(np.abs(run(pictures) - expected).max() / max(1.0, np.abs(expected).max())))
     if not largest <= TOLERANCE:
         raise ModelFileError(f"the graph's answers differ from the model's by {largest:.1e}; it was not written")
     return largest
@@ -113,7 +116,8 @@ def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[s
     except ImportError as error:
         raise ValueError(f"{error.name} is not installed; pip install 'engram[onnx]'") from None
     made = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], dynamo=True, verbose=False)
-    assert made is not None
+    if made is None:
+        raise RuntimeError("torch.onnx.export returned no graph")  # it does if it writes a file itself
     proto = made.model_proto
     for key, value in about.items():
         proto.metadata_props.add(key=key, value=value if isinstance(value, str) else json.dumps(value))

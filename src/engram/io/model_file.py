@@ -5,13 +5,9 @@ holds, type, shape and checksum of every tensor) and the header's own checksum. 
 could change what is loaded is noticed, and nothing in the file is ever executed.
 """
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,16 +16,11 @@ from safetensors.torch import save
 from torch import Tensor
 
 import engram
+from engram.errors import DamagedModelError as DamagedModelError
+from engram.errors import ModelFileError as ModelFileError
+from engram.io.atomic import replacing
 
 FORMAT_VERSION = 1
-
-
-class ModelFileError(Exception):
-    """A model file that cannot be read or written, and why, in one line."""
-
-
-class DamagedModelError(ModelFileError):
-    """A file that is not, or no longer, a whole engram model."""
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
@@ -43,10 +34,9 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
         "tensors": {name: _fingerprint(tensor) for name, tensor in own.items()},
     }
     text = json.dumps({"checksum": _digest(_canonical(whole_header)), "header": whole_header}, sort_keys=True)
-    target = Path(os.path.realpath(path))  # a link stays a link, and its target is replaced
     try:
-        with replacing(target) as temporary:
-            Path(temporary).write_bytes(save(own, metadata={"engram": text}))
+        with replacing(path) as temporary:
+            temporary.write_bytes(save(own, metadata={"engram": text}))
             read(temporary)  # what cannot be read back does not take the old model's place
     except (OSError, DamagedModelError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -110,41 +100,3 @@ def _canonical(header: Any) -> bytes:
 
 def _digest(data: bytes | memoryview) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
-
-
-@contextlib.contextmanager
-def replacing(target: Path) -> Iterator[str]:
-    """A temporary file beside `target` that takes its place, durably, when the block succeeds."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
-    try:
-        os.close(handle)
-        yield temporary
-        with open(temporary, "rb") as written:
-            os.fsync(written.fileno())
-        os.chmod(temporary, _mode_for(target))
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    fsync_folder(target.parent)
-
-
-def _mode_for(target: Path) -> int:
-    """The permissions of the file to be replaced, or what a new file would get."""
-    try:
-        return target.stat().st_mode & 0o777
-    except FileNotFoundError:
-        mask = os.umask(0)
-        os.umask(mask)
-        return 0o666 & ~mask
-
-
-def fsync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system lets a folder be opened."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

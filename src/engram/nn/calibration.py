@@ -1,11 +1,15 @@
 """What leave-one-out scores say about a softmax and about the unknown, kept as a few numbers and pooled over tasks."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from engram.nn.whitening import Space, leave_one_out
+
+GROWTH = 1.1  # samples now over samples when calibrated last, from which on it is done again
 LEVELS = 65  # quantiles kept of the familiarity of known samples
 COLDEST, HOTTEST = 1e-3, 1.0
 USUAL, DOUBT = 0.03, 5.0  # a temperature to start from, and how many wrong answers it takes to leave it
@@ -31,7 +35,21 @@ def _loss(scores: Tensor, targets: Tensor, log_t: float) -> float:
     return surprise + DOUBT * (log_t - math.log(USUAL)) ** 2
 
 
-def pool(before: Tensor | None, scores: Tensor, targets: Tensor, familiarity: Tensor) -> Tensor:
+def calibrate(
+    before: Tensor | None, make_space: Callable[[], Space], z: Tensor, targets: Tensor, counts: Tensor
+) -> Tensor | None:
+    """Calibration with one more task, whose samples are at hand: each is judged as if it had not been learned.
+
+    That costs as much as preparing to answer, so it is done when there are a tenth more samples than the last time.
+    """
+    several = counts[targets] > 1
+    if len(counts) < 2 or not several.any() or (before is not None and counts.sum() < GROWTH * before[0]):
+        return before
+    space, own = make_space(), targets[several]
+    return pool(before, *leave_one_out(space, space.whiten(z[several]), own, counts), own)
+
+
+def pool(before: Tensor | None, scores: Tensor, familiarity: Tensor, targets: Tensor) -> Tensor:
     """Calibration with one more task: how many samples it is of, ln T, and quantiles of familiarity."""
     n = len(scores)
     levels = torch.linspace(0, 1, LEVELS, dtype=torch.float64, device=scores.device)
@@ -45,14 +63,14 @@ def pool(before: Tensor | None, scores: Tensor, targets: Tensor, familiarity: Te
     return torch.cat([quantiles.new_tensor([n, temperature]), quantiles])
 
 
-def temperature(calibration: Tensor) -> float:
-    """T."""
-    return math.exp(float(calibration[1]))
+def temperature(calibration: Tensor | None) -> float:
+    """T; what is usual, as long as nothing could be calibrated."""
+    return USUAL if calibration is None else math.exp(float(calibration[1]))
 
 
-def threshold(calibration: Tensor, share: float) -> float:
-    """The familiarity that this share of known samples does not reach."""
-    return float(torch.quantile(calibration[2:], share))
+def threshold(calibration: Tensor | None, share: float) -> float | None:
+    """The familiarity that this share of known samples does not reach; None as long as nothing could be calibrated."""
+    return None if calibration is None else float(torch.quantile(calibration[2:], share))
 
 
 def _mix(one: Tensor, m: float, two: Tensor, n: float, levels: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 MANTISSA = 13  # bits of a float32's mantissa that a float16 does without
+DTYPES = {16: torch.float16, 32: torch.float32, 64: torch.float64}
 
 
 def pack(matrix: Tensor) -> Tensor:
@@ -34,10 +35,17 @@ def round_to(values: Tensor, bits: int, generator: torch.Generator) -> Tensor:
 
     Rounded to the nearest, what a few samples add to the statistics of very many would vanish, task after task.
     """
-    if bits == 64:
-        return values.double()
-    if bits == 32:
-        return values.float()
+    if bits != 16:
+        return values.to(DTYPES[bits])
     pattern = values.float().contiguous().view(torch.int32)
     noise = torch.randint(2**MANTISSA, pattern.shape, generator=generator, dtype=torch.int32, device=values.device)
     return pattern.add(noise).bitwise_and_(-(2**MANTISSA)).view(torch.float32).half()
+
+
+def add(kept: Tensor | None, unit: Tensor | None, matrix: Tensor, bits: int, random: torch.Generator) -> list[Tensor]:
+    """A sum of symmetric matrices, packed and rounded, and its mean diagonal, which is the unit it is kept in."""
+    packed = pack(matrix)
+    if kept is not None and unit is not None:
+        packed += kept.to(matrix.dtype) * unit.to(matrix.dtype)
+    unit = unpack_triangle(packed, matrix.dtype).diagonal().mean().double()
+    return [round_to(packed / torch.where(unit > 0, unit, 1.0).to(matrix.dtype), bits, random), unit]

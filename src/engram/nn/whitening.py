@@ -81,13 +81,13 @@ def build(means: Tensor, counts: Tensor, triangle: Tensor, samples: int) -> Spac
 def leave_one_out(space: Space, w: Tensor, targets: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Cosines (n, classes) and familiarity (n,) of learned samples, had each in turn not been learned.
 
-    Each is of a class of two samples at least. Without a sample z of class c with n samples, the class mean moves by
-    -r/(n - 1), r = z - μ_c; the origin by that over the number of classes; and Σ loses β·rrᵀ, β = n/(n - 1)·(1 - ε)/N.
-    By Sherman and Morrison, inner products then are a·b + κ·(a·u)(b·u) with u = U⁻ᵀr and κ = β / (1 - β·u·u). That ε,
-    tr(S) and the spread of the class means change as well is left out: tests show how little it is.
+    Without a sample z of class c with n samples, the class mean moves by -r/(n - 1), r = z - μ_c; the origin by that
+    over the number of classes; and Σ loses β·rrᵀ, β = n/(n - 1)·(1 - ε)/N. By Sherman and Morrison, inner products then
+    are a·b + κ·(a·u)(b·u) with u = U⁻ᵀr and κ = β / (1 - β·u·u). That ε, tr(S) and the spread of the class means change
+    as well is left out: tests show how little it is. A class of one sample would be gone without it: its cosine is -1.
     """
     classes = len(space.means)
-    n = counts[targets].to(w.dtype)
+    n = counts[targets].clamp(min=2).to(w.dtype)
     u = w - space.means[targets]
     q = u.square().sum(dim=1)
     beta = space.leverage * n / (n - 1)
@@ -103,7 +103,8 @@ def leave_one_out(space: Space, w: Tensor, targets: Tensor, counts: Tensor) -> t
     x_y = w @ space.means.T + along * wu[:, None] + shift[:, None] * ku + along * (shift * q)[:, None]
     x_y = x_y + (kappa * x_u)[:, None] * y_u
     noise = space.noise * (1 + own)  # v/(n - 1) = v/n·(1 + 1/(n - 1))
-    return _cosines(x_y, x_x, y_y, noise), _familiarity(x_y, x_x, y_y, space.spread())
+    cosines = _cosines(x_y, x_x, y_y, noise).masked_fill((own > 0) & (counts == 1), -1.0)
+    return cosines, _familiarity(x_y, x_x, y_y, space.spread())
 
 
 def _cosines(x_y: Tensor, x_x: Tensor, y_y: Tensor, noise: Tensor) -> Tensor:

@@ -1,34 +1,41 @@
-"""One model file and all that is done with it: what the command line is made of, and anything else may be."""
+"""A model on disk over time: learn, predict, evaluate, forget, undo. The command line and the page are made of it.
 
-from engram.store.answers import UNKNOWN, Answer, Evaluation, Unreadable, answers, evaluate, unknown_similarity
-from engram.store.learning import learn, watch
-from engram.store.lock import ModelBusyError
-from engram.store.picture import Picture
-from engram.store.plan import Check, Examples, Learned, Plan, Report, Step
-from engram.store.records import Event, Notes
-from engram.store.workshop import Model, NothingToDoError, Workshop
+Nothing here prints.
+"""
+
+from engram.errors import ModelBusyError, NothingToDoError
+from engram.images import Unreadable
+from engram.store.evaluate import Evaluation, evaluate_images
+from engram.store.history import Event, Notes
+from engram.store.image_bytes import ImageBytes
+from engram.store.learn import learn_classes, watch_folder
+from engram.store.model_store import Model, ModelStore
+from engram.store.plan import DEFAULT_BACKBONE, Plan
+from engram.store.predict import UNKNOWN, Answer, predict_images, unknown_threshold
+from engram.store.report import Check, Examples, Learned, Report, Step
 
 __all__ = [
+    "DEFAULT_BACKBONE",
     "UNKNOWN",
     "Answer",
     "Check",
     "Evaluation",
     "Event",
     "Examples",
+    "ImageBytes",
     "Learned",
     "Model",
     "ModelBusyError",
+    "ModelStore",
     "Notes",
     "NothingToDoError",
-    "Picture",
     "Plan",
     "Report",
     "Step",
     "Unreadable",
-    "Workshop",
-    "answers",
-    "evaluate",
-    "learn",
-    "unknown_similarity",
-    "watch",
+    "evaluate_images",
+    "learn_classes",
+    "predict_images",
+    "unknown_threshold",
+    "watch_folder",
 ]

@@ -13,11 +13,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engram.store.records import now
-
-
-class ModelBusyError(OSError):
-    """Another process is changing the model; the message says which."""
+from engram.errors import ModelBusyError
+from engram.store.history import now
 
 
 @contextlib.contextmanager
@@ -26,7 +23,8 @@ def model_lock(
 ) -> Iterator[None]:
     """Hold the lock of a model file, for instance while `doing` "learn".
 
-    If another process holds it, `waiting` is told who, once; after `wait` seconds a ModelBusyError says so.
+    If another process holds it, `waiting` is called once with who that is; after `wait` seconds a ModelBusyError is
+    raised.
     """
     target = Path(os.path.realpath(model))
     file, record = target.with_name(f".{target.name}.lock"), target.with_name(f".{target.name}.holder")

@@ -1,96 +1,67 @@
-"""How to learn from folders, what is told on the way, and what came of it."""
+"""How to learn, as whoever gives the command asks for it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
-import numpy as np
-
+from engram import backbones
+from engram.backbones import Backbone
+from engram.estimator import IncrementalClassifier
 from engram.methods import find_method
 
-Array = np.ndarray[Any, Any]
-Examples = Mapping[str, Array]  # name of a class -> features of pictures that it was not taught with
+DEFAULT_BACKBONE = "efficientnet_lite0"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How to learn. `backbone`, `method`, `settings` and `seed` are for a new model; an existing one says itself."""
+    """How to learn.
+
+    `backbone`, `method`, `settings` and `seed` make a new model; None is the default. An existing model keeps what it
+    was made with, so asking for something else is an error.
+    """
 
     more: bool = False
     holdout: float = 0.1
     keep: int | None = None
-    backbone: str = "efficientnet_lite0"
-    method: str = "prototypes"
+    backbone: str | None = None
+    method: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not 0 <= self.holdout < 1:
             raise ValueError(f"holdout must be at least 0 and below 1, not {self.holdout}")
-        find_method(self.method).configure(self.settings)  # names a setting that there is not
         if self.keep is not None and self.keep < 0:
             raise ValueError(f"keep must be at least 0, not {self.keep}")
 
+    def new_backbone(self) -> Backbone:
+        """The network a new model sees images with."""
+        return backbones.create_named(self.backbone or DEFAULT_BACKBONE)
 
-@dataclass(frozen=True)
-class Step:
-    """What a progress callback is told: which class (or the base), what is being done to it, and how far that is.
+    def new_classifier(self, backbone: Backbone, device: str) -> IncrementalClassifier:
+        """A classifier that knows nothing yet; ValueError names a method or setting that does not exist."""
+        clf = IncrementalClassifier(backbone=backbone, random_state=self.seed, device=device)
+        clf.method = self.method or clf.method
+        method = find_method(clf.method)
+        clf.config = {**method.few_samples, **self.settings}
+        method.configure(clf.config)
+        return clf
 
-    `saved` is about the classes of the lesson: so many of so many are done and safe. Training tells its `loss`.
-    """
-
-    name: str
-    stage: Literal["look", "train", "saved", "check"]
-    done: int
-    total: int
-    learned: tuple["Learned", ...] = ()
-    loss: float | None = None
-
-
-Tell = Callable[[Step], None]
-
-
-@dataclass(frozen=True)
-class Learned:
-    """One class that was learned; `seconds` are those of the increment it was learned in."""
-
-    name: str
-    pictures: int
-    held_back: int
-    increment: int
-    seconds: float
+    def require_same(self, clf: IncrementalClassifier) -> None:
+        """Refuse another method, setting or backbone than the model was made with."""
+        if self.method is not None and find_method(self.method).method != clf.method_:
+            raise _fixed("method", clf.method_, self.method)
+        asked = asdict(find_method(clf.method_).configure(self.settings))
+        for name in self.settings:
+            if asked[name] != clf.config_[name]:
+                raise _fixed(name, clf.config_[name], asked[name])
+        backbone = clf.backbone.created_as if isinstance(clf.backbone, Backbone) else clf.backbone
+        if self.backbone not in (None, backbone):
+            raise _fixed("backbone", backbone or clf.backbone_identity_, self.backbone)
 
 
-@dataclass(frozen=True)
-class Check:
-    """Answers on pictures that were held back: how many, and how many were right."""
-
-    pictures: int = 0
-    right: int = 0
-
-    @property
-    def accuracy(self) -> float | None:
-        """The share that was right; None if nothing could be checked."""
-        return self.right / self.pictures if self.pictures else None
-
-
-@dataclass
-class Report:
-    """What came of a folder.
-
-    `changed` are known classes whose folder holds other pictures than were learned, `known` the other known ones.
-    `skipped` are classes that could not be learned, `unreadable` pictures that could not be read, both with the reason.
-    `check_before` and `check_known` ask about the same pictures of classes known before, before and after learning;
-    `held` are the features of the pictures held back of the classes that were learned.
-    """
-
-    learned: list[Learned] = field(default_factory=list)
-    known: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
-    check_new: Check = Check()
-    check_before: Check = Check()
-    check_known: Check = Check()
-    held: dict[str, Array] = field(default_factory=dict)
-    seconds: float = 0.0
+def _fixed(name: str, present: object, asked: object) -> ValueError:
+    return ValueError(
+        f"the model was made with {name} {present}, and that cannot be changed to {asked}; "
+        "leave the option out, or make a new model"
+    )

@@ -9,7 +9,8 @@ import os
 import shutil
 from pathlib import Path
 
-from engram.io.model_file import ModelFileError, fsync_folder
+from engram.errors import ModelFileError
+from engram.io.atomic import sync_folder
 
 _SUFFIX = ".engram"
 
@@ -22,7 +23,7 @@ class Versions:
         self.folder = self.model.with_name(self.model.name + ".versions")
 
     def numbers(self) -> list[int]:
-        """The versions there are, oldest first."""
+        """The versions kept, oldest first."""
         try:
             names = os.listdir(self.folder)
         except OSError:
@@ -31,15 +32,15 @@ class Versions:
         return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdigit())
 
     def path(self, number: int) -> Path:
-        """Where a version lies."""
+        """The file of a version."""
         return self.folder / f"{number}{_SUFFIX}"
 
     def bytes(self) -> int:
-        """What they take on disk."""
+        """Their size on disk."""
         return sum(self.path(number).stat().st_size for number in self.numbers())
 
     def keep(self, number: int) -> None:
-        """Give the model file, which is version `number`, its second name. All or nothing."""
+        """Keep the model file, which is version `number`, under a second name. All or nothing."""
         kept, temporary = self.path(number), self.folder / f".{number}.tmp"
         try:
             self.folder.mkdir(exist_ok=True)
@@ -51,27 +52,27 @@ class Versions:
                 with temporary.open("rb") as written:
                     os.fsync(written.fileno())
             os.replace(temporary, kept)
-            fsync_folder(self.folder)
+            sync_folder(self.folder)
         except OSError as error:
             reason = error.strerror or error
             raise ModelFileError(f"cannot keep the present version as {kept}: {reason}; nothing was changed") from error
         finally:
-            # Two names of one file are left alone by a rename: then the temporary one is still there.
+            # A rename does nothing if both are names of one file: then the temporary one is still there.
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
     def prune(self, present: int, keep: int) -> None:
-        """Of the versions before `present` leave the last `keep`; later ones were undone, and go."""
+        """Keep the last `keep` versions before `present`; remove older ones, and later ones, which were undone."""
         earlier = [number for number in self.numbers() if number < present]
         for number in set(self.numbers()) - set(earlier[-keep:] if keep else []):
-            with contextlib.suppress(OSError):  # a version too many does no harm, and the next change tries again
+            with contextlib.suppress(OSError):  # one version too many does no harm, and the next change tries again
                 self.path(number).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # only if nothing is in it
             self.folder.rmdir()
 
     def restore(self, number: int) -> None:
-        """Put a version in the model file's place, at once."""
+        """Put a version in the model file's place, in one step."""
         os.replace(self.path(number), self.model)
-        fsync_folder(self.model.parent)
+        sync_folder(self.model.parent)
         with contextlib.suppress(OSError):
             self.folder.rmdir()

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 import engram
 from engram.io.model_file import ModelFileError
-from engram.store import ModelBusyError, NothingToDoError, Plan, Workshop
+from engram.store import ModelBusyError, ModelStore, NothingToDoError, Plan
 from engram.web.limits import Limits
 from engram.web.routes import changes, downloads, lessons, model, page, predict
 from engram.web.security import Guard
@@ -17,7 +17,7 @@ from engram.web.server import Server
 
 
 def create_app(
-    store: Workshop, plan: Plan, *, bound: str = "127.0.0.1", token: str | None = None, limits: Limits | None = None
+    store: ModelStore, plan: Plan, *, bound: str = "127.0.0.1", token: str | None = None, limits: Limits | None = None
 ) -> FastAPI:
     """The application around one model file, to be served on the address `bound`.
 

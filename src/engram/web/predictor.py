@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from engram.store import Answer, Model, Unreadable, Workshop, answers
+from engram.store import Answer, Model, ModelStore, Unreadable, predict_images
 from engram.web.class_map import ClassMap, map_classes
 from engram.web.limits import Limits, RefusedError
 from engram.web.stamp import Stamp, file_stamp
@@ -35,7 +35,7 @@ class Predictor:
     side.
     """
 
-    def __init__(self, store: Workshop, limits: Limits) -> None:
+    def __init__(self, store: ModelStore, limits: Limits) -> None:
         self.store, self.limits = store, limits
         self._snapshot: Snapshot | None = None
         self._reading = threading.Lock()
@@ -68,7 +68,7 @@ class Predictor:
         if model.clf.backbone_identity_ is None:
             raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
         if known is None and model.names:  # a network's first prediction is slow: get it over with
-            list(answers(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
+            list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
         vectors = model.clf.class_vectors_
         return Snapshot(stamp, model, self.store.info(model), None if vectors is None else map_classes(vectors))
 
@@ -90,7 +90,7 @@ class Predictor:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, unknown = snapshot.model, snapshot.model.notes.unknown
         threshold = unknown.similarity if unknown else None
-        return list(answers(model, pictures, top=_TOP, unknown=threshold, device=self.store.device)), model
+        return list(predict_images(model, pictures, top=_TOP, unknown=threshold, device=self.store.device)), model
 
     def close(self) -> None:
         """Let the threads go."""

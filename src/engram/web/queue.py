@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from engram.store import Picture, Plan
+from engram.store import ImageBytes, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.stamp import file_stamp
 from engram.web.worker import Learn, Outcome, Update, Worker
@@ -28,7 +28,7 @@ class Lesson:
     number: int
     classes: dict[str, int]
     base: bool
-    pictures: dict[str, dict[int, Picture]] = field(repr=False)
+    pictures: dict[str, dict[int, ImageBytes]] = field(repr=False)
     unreadable: list[dict[str, Any]]
     state: str = "waiting"
     stage: str = ""
@@ -87,7 +87,7 @@ class LessonQueue:
 
     # --- called for clients ------------------------------------------------------------------------------------------
 
-    def submit(self, pictures: Mapping[str, dict[int, Picture]], unreadable: dict[int, str], base: bool) -> Lesson:
+    def submit(self, pictures: Mapping[str, dict[int, ImageBytes]], unreadable: dict[int, str], base: bool) -> Lesson:
         """Add a lesson to the queue."""
         with self._changed:
             waiting = self._waiting()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from engram.store import Plan, Workshop
+from engram.store import DEFAULT_BACKBONE, ModelStore, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
@@ -20,7 +20,7 @@ from engram.web.stamp import Stamp, file_stamp
 class Server:
     """Serves one model file. `plan` says how to learn, which matters most for a first model."""
 
-    def __init__(self, store: Workshop, plan: Plan, limits: Limits) -> None:
+    def __init__(self, store: ModelStore, plan: Plan, limits: Limits) -> None:
         self.store, self.plan, self.limits = store, plan, limits
         self.predictor = Predictor(store, limits)
         self.queue = LessonQueue(store.path, plan, store.device, limits)
@@ -47,7 +47,9 @@ class Server:
 
     async def view(self) -> ModelView:
         """The model as clients see it."""
-        return ModelView.of(await self.current(), self.store.path.name, self.plan.backbone, self.can_export)
+        return ModelView.of(
+            await self.current(), self.store.path.name, self.plan.backbone or DEFAULT_BACKBONE, self.can_export
+        )
 
     def revision(self) -> tuple[int, Stamp | None]:
         """A value that changes whenever `state` does."""

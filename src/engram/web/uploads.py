@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
-from engram.store import UNKNOWN, Picture
+from engram.store import UNKNOWN, ImageBytes
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
@@ -22,7 +22,7 @@ class Upload:
     """What a form held, by the number of each picture in it, from 1; `unreadable` are the reasons."""
 
     labels: dict[int, str]
-    pictures: dict[int, Picture]
+    pictures: dict[int, ImageBytes]
     unreadable: dict[int, str]
 
 
@@ -50,14 +50,14 @@ async def receive(request: Request, limits: Limits, limit: int) -> Upload:
         raise RefusedError(400, "the form cannot be read: its boundary or its text encoding is missing") from None
     files = [part for part in form.getlist("picture") if isinstance(part, UploadFile)]
     labels = [part for part in form.getlist("label") if isinstance(part, str)]
-    contents = [Picture(await file.read()) for file in files]
+    contents = [ImageBytes(await file.read()) for file in files]
     await form.close()
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
     return await asyncio.to_thread(_check, labels, contents, limits)
 
 
-def _check(labels: list[str], contents: list[Picture], limits: Limits) -> Upload:
+def _check(labels: list[str], contents: list[ImageBytes], limits: Limits) -> Upload:
     if len(labels) not in (0, 1, len(contents)):
         raise RefusedError(422, f"{len(contents)} pictures, but {len(labels)} labels; send one each, or one for all")
     names = [class_name(label, limits) for label in labels]
@@ -98,7 +98,7 @@ def form_schema(*, labelled: bool) -> dict[str, Any]:
             "type": "array",
             "minItems": 1,
             "items": {"type": "string", "format": "binary"},
-            "description": "Picture files. Their names are ignored.",
+            "description": "ImageBytes files. Their names are ignored.",
         }
     }
     if labelled:

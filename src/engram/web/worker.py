@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram.store import Examples, Picture, Plan, Step
+    from engram.store import Examples, ImageBytes, Plan, Step
 
 _NICENESS = 10
 _UPDATE_EVERY = 0.1  # seconds
@@ -28,7 +28,7 @@ class Learn:
     """To the worker: learn these pictures, by class, and check earlier classes with `examples`."""
 
     number: int
-    pictures: dict[str, list["Picture"]]
+    pictures: dict[str, list["ImageBytes"]]
     plan: "Plan"
     examples: "Examples"
 
@@ -128,7 +128,7 @@ def work(pipe: Connection, path: Path, device: str) -> None:
 
 def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
     from engram.io.model_file import ModelFileError
-    from engram.store import Workshop, learn
+    from engram.store import ModelStore, learn_classes
 
     last, saved = 0.0, False
 
@@ -143,9 +143,9 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
             last = time.monotonic()
             pipe.send(Update(step.stage, step.done, step.total, step.loss))
 
-    store = Workshop(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Update("wait", waiting_for=who)))
+    store = ModelStore(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Update("wait", waiting_for=who)))
     try:
-        report = learn(store, lesson.pictures, lesson.plan, report_step, lesson.examples)
+        report = learn_classes(store, lesson.pictures, lesson.plan, report_step, lesson.examples)
     except _CancelledError:
         return Outcome("cancelled", "stopped; the model is as it was")
     except (ModelFileError, ValueError, OSError) as error:

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
-from engram.store import Picture
+from engram.store import ImageBytes
 from engram.web.limits import RefusedError
 from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, problems
 from engram.web.server import InjectedServer, Server
@@ -36,7 +36,7 @@ async def teach(request: Request, server: InjectedServer) -> list[LessonView]:
     upload = await receive(request, server.limits, server.limits.pictures)
     if not upload.labels:
         raise RefusedError(422, "the form says nowhere what the pictures show; add fields called label")
-    classes: dict[str, dict[int, Picture]] = {}
+    classes: dict[str, dict[int, ImageBytes]] = {}
     for number, picture in upload.pictures.items():
         classes.setdefault(upload.labels[number], {})[number] = picture
     if not classes:

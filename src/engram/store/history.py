@@ -1,13 +1,13 @@
-"""What a model file says about itself beside the model: when what was learned, and what counts as unknown.
+"""What a model file records beside the model: every change, where each class came from, and what counts as unknown.
 
-It lies in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
+It is in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
-from engram.io.model_file import DamagedModelError
+from engram.errors import DamagedModelError
 
 What = Literal["base", "learn", "more", "forget", "rename"]
 FORGOTTEN = "(forgotten)"
@@ -17,8 +17,8 @@ FORGOTTEN = "(forgotten)"
 class Event:
     """One change of the model. `pictures` are the classes concerned and how many pictures each was learned from.
 
-    `bytes` are those of the files that were looked at, `checked` how many pictures, held back from this and earlier
-    classes, were asked about afterwards, as far as they were at hand, and `right` how many answers were.
+    `bytes` is the size of the picture files. After the change the model was asked about `checked` pictures that had
+    been held back from this and earlier classes, and `right` of its answers were right.
     """
 
     when: str
@@ -46,9 +46,10 @@ class ClassRecord:
 
 @dataclass(frozen=True)
 class Unknown:
-    """Below which similarity a picture is of no known class, and how that was found.
+    """The score below which a picture is of no known class, and how it was found.
 
-    `share` of the `pictures` it was calibrated on lie below. They were held back from training if `held_back`.
+    It is calibrated on `pictures` pictures of known classes, of which `share` score lower. They were held back from
+    training if `held_back`.
     """
 
     similarity: float
@@ -59,7 +60,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Notes:
-    """All of it. `version` counts the changes; `keep` says how many previous versions of the file stay beside it."""
+    """All that is recorded. `version` counts the changes, `keep` the previous versions that stay beside the file."""
 
     version: int = 1
     keep: int = 3
@@ -76,17 +77,17 @@ class Notes:
         return sum(event.what in ("learn", "more") for event in self.history)
 
     def without_name(self, name: str) -> Self:
-        """The notes with a class's name, and those it had before, struck from the history."""
+        """The notes without the name of a class, and without the names it had before."""
         names = {name}
         for event in reversed(self.history):
             if event.new_name in names:
                 names |= event.pictures.keys()
 
-        def struck(event: Event) -> Event:
+        def strike(event: Event) -> Event:
             pictures = {FORGOTTEN if known in names else known: n for known, n in event.pictures.items()}
             return replace(event, pictures=pictures, new_name=FORGOTTEN if event.new_name in names else event.new_name)
 
-        return replace(self, history=tuple(struck(event) for event in self.history))
+        return replace(self, history=tuple(strike(event) for event in self.history))
 
     def as_json(self) -> dict[str, Any]:
         """What goes into the model file."""
@@ -94,7 +95,7 @@ class Notes:
 
     @classmethod
     def from_json(cls, content: dict[str, Any], path: object) -> Self:
-        """What a model file holds; one saved by other means, without any notes, has a fresh start."""
+        """The notes in a model file; empty ones for a file that the estimator saved."""
         try:
             unknown = content.get("unknown")
             return cls(
@@ -109,5 +110,5 @@ class Notes:
 
 
 def now() -> str:
-    """The time, in UTC, as it is written down."""
+    """The time, in UTC, as text."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

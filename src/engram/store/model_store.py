@@ -1,30 +1,27 @@
-"""A workshop is one model file and all that is done to it: looked at, changed, undone. Nothing here prints.
+"""One model file: read it, change it, undo the change.
 
 Changes are made under a lock, to a copy in memory, and become real by one atomic write; the version before is kept
 beside the file. So whatever happens on the way, the file is the model before the change or after it, whole.
 """
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from glob import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from engram.backbones import Backbone
+from engram.errors import DamagedModelError, NothingToDoError
 from engram.estimator import IncrementalClassifier
 from engram.io import model_file
+from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
+from engram.methods import find_method
+from engram.store.history import Event, Notes, now
 from engram.store.lock import model_lock
-from engram.store.records import Event, Notes, now
 from engram.store.versions import Versions
-
-_ABANDONED = 600.0  # seconds after which an unfinished file is nobody's work any more
-
-
-class NothingToDoError(Exception):
-    """What was asked for is so already, or there is nothing it could be done to."""
 
 
 @dataclass(frozen=True)
@@ -35,34 +32,46 @@ class Model:
     notes: Notes
 
     @property
+    def backbone(self) -> Backbone:
+        """The network that sees images; ValueError if the model was taught feature vectors."""
+        if self.clf.backbone_identity_ is None:
+            raise ValueError("the model was taught feature vectors, and cannot look at pictures")
+        return self.clf.backbone_
+
+    @property
+    def labels(self) -> list[Label]:
+        """The classes known."""
+        return list(getattr(self.clf, "classes_", np.empty(0)).tolist())  # one that was never taught has none
+
+    @property
     def names(self) -> list[str]:
         """The classes known, as text."""
-        return [str(label) for label in self.clf.classes_.tolist()]
+        return [str(label) for label in self.labels]
 
     def label(self, name: str) -> Label:
         """The class of this name; ValueError if there is none."""
-        labels: list[Label] = self.clf.classes_.tolist()
-        if name not in self.names:
-            shown = ", ".join(self.names[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
+        names = self.names
+        if name not in names:
+            shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
             raise ValueError(f"the model knows no class {name!r}; it knows {shown or 'none'}")
-        return labels[self.names.index(name)]
-
-    def pictures(self) -> dict[str, int | None]:
-        """How many pictures each class was learned from; None where the method does not count them."""
-        counts = self.clf.counts_
-        return dict(zip(self.names, [None] * len(self.names) if counts is None else counts.tolist(), strict=True))
+        return self.labels[names.index(name)]
 
     def as_label(self, name: str) -> Label:
-        """A name as the label of a new class: a number where the model's classes are numbers."""
-        if any(isinstance(label, int) for label in self.clf.classes_.tolist()):
+        """The label to learn a class of this name under: a number where the model's classes are numbers."""
+        if any(isinstance(label, int) for label in self.labels):
             try:
                 return int(name)
             except ValueError:
                 raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
         return name
 
+    def pictures(self) -> dict[str, int | None]:
+        """How many pictures each class was learned from; None where the method does not count them."""
+        names, counts = self.names, self.clf.counts_
+        return dict(zip(names, [None] * len(names) if counts is None else counts.tolist(), strict=True))
 
-class Workshop:
+
+class ModelStore:
     """One model file.
 
     `wait` is how long to wait for another process that is changing the model, in seconds; `waiting` is told who that
@@ -87,9 +96,14 @@ class Workshop:
     def read(self, backbone: Backbone | None = None) -> Model:
         """The model as it is now; a ModelFileError says what is wrong with it.
 
-        Whoever has its backbone already spares making it again.
+        `backbone` is used, and not built again, if it is the network the model was taught with.
         """
-        clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
+        try:
+            clf = IncrementalClassifier.load(self.path, backbone=backbone, device=self.device)
+        except ValueError:
+            if backbone is None:
+                raise
+            return self.read()
         return Model(clf, Notes.from_json(clf.notes_, self.path))
 
     @contextlib.contextmanager
@@ -98,11 +112,11 @@ class Workshop:
         if not self.versions.model.parent.is_dir():
             raise ValueError(f"{self.versions.model.parent} is not a folder; make it first")
         with model_lock(self.path, doing, wait=self.wait, waiting=self.waiting):
-            self._sweep()
+            remove_abandoned(self.versions.model.parent, self.versions.model.name)
             yield
 
     def commit(self, clf: IncrementalClassifier, notes: Notes, *, before: Notes | None) -> Model:
-        """Make a change real, under the lock: keep the version before, write the one after, drop what is too old."""
+        """Make a change real, under the lock: keep the version before, write the one after, remove those too old."""
         if before is not None and notes.keep:
             self.versions.keep(before.version)
         clf.notes_ = notes.as_json()
@@ -146,27 +160,26 @@ class Workshop:
         with self.changing("undo"):
             try:
                 present = self.read().notes
-            except model_file.DamagedModelError:
+            except DamagedModelError:
                 present = None
-            numbers = [n for n in reversed(self.versions.numbers()) if present is None or n < present.version]
-            for number in numbers:
-                try:
-                    model_file.read(self.versions.path(number))  # a damaged one must not take the model's place
-                except model_file.DamagedModelError:
-                    continue
-                self.versions.restore(number)
-                return present.history[-1] if present and present.history else None
+            for number in reversed(self.versions.numbers()):
+                if present is None or number < present.version:
+                    with contextlib.suppress(DamagedModelError):  # such a version must not take the model's place
+                        model_file.read(self.versions.path(number))
+                        self.versions.restore(number)
+                        return present.history[-1] if present and present.history else None
             raise NothingToDoError(f"no previous version of {self.path} is kept; there is nothing to go back to")
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def info(self, model: Model | None = None) -> dict[str, Any]:
-        """What the model is and keeps, as plain values; whoever has read it already spares reading it again."""
+        """What the model is and keeps, as plain values; give `model` if it has been read already."""
         model = model or self.read()
         clf, notes = model.clf, model.notes
-        table = clf.memory()
-        counts = model.pictures()
-        per_class = sum(entry.bytes for name, entry in table.items() if has_row_per_class(name)) // max(1, len(counts))
+        about, table, counts = find_method(clf.method_).about, clf.memory(), model.pictures()
+        per_class = sum(
+            entry.bytes for name, entry in table.items() if has_row_per_class(name) or name.startswith("samples.")
+        )
         classes = []
         for name, count in counts.items():
             record = notes.classes.get(name)
@@ -179,7 +192,9 @@ class Workshop:
             "method": clf.method_,
             "settings": clf.config_,
             "classes": classes,
-            "bytes_per_class": per_class,
+            "kept_per_class": about.per_class,
+            "keeps_samples": about.keeps_samples,
+            "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
             "unknown": notes.unknown and asdict(notes.unknown),
@@ -195,10 +210,3 @@ class Workshop:
     def history(self) -> list[Event]:
         """Every change so far, oldest first."""
         return list(self.read().notes.history)
-
-    def _sweep(self) -> None:
-        """Remove what a killed process left unfinished long ago."""
-        for path in self.versions.model.parent.glob(f".{escape(self.versions.model.name)}.*.tmp"):
-            with contextlib.suppress(OSError):
-                if time.time() - path.stat().st_mtime > _ABANDONED:
-                    path.unlink()

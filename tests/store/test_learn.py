@@ -9,12 +9,14 @@ import pytest
 from PIL import Image
 from toys import averages, paint, quick_plan
 
-from engram import IncrementalClassifier
+from engram import IncrementalClassifier, backbones
+from engram.backbones import registry
 from engram.datasets import class_folders
 from engram.images import extract
-from engram.store import Picture, Step, Workshop, learn, watch
-from engram.store.checking import lower_quantile
-from engram.store.learning import fingerprint, hold_back
+from engram.io import model_file
+from engram.store import ImageBytes, ModelStore, Step, learn_classes, watch_folder
+from engram.store.holdout import hold_back, lower_quantile
+from engram.store.image_bytes import fingerprint
 from engram.testing import assert_same_state
 
 
@@ -24,15 +26,15 @@ def features(paths: list[Path]) -> np.ndarray:
 
 def test_a_new_model_is_trained_on_all_classes_at_once(tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "green", "blue", n=20))
-    place, steps = Workshop(tmp_path / "m.engram", device="cpu"), []
-    report = learn(place, folders, quick_plan(holdout=0.25), steps.append)
+    place, steps = ModelStore(tmp_path / "m.engram", device="cpu"), []
+    report = learn_classes(place, folders, quick_plan(holdout=0.25), steps.append)
     assert [(one.name, one.pictures, one.held_back, one.increment) for one in report.learned] == [
         ("blue", 15, 5, 0), ("green", 15, 5, 0), ("red", 15, 5, 0),
     ]  # fmt: skip
     assert (report.check_new.pictures, report.check_new.accuracy) == (15, 1.0)
     model = place.read()
     assert model.names == ["blue", "green", "red"]
-    assert model.clf.learner_.prototypes.counts.tolist() == [15, 15, 15]
+    assert model.clf.counts_.tolist() == [15, 15, 15]
     assert model.clf.learner_.tasks_learned == 1
     assert [(s.done, s.total) for s in steps if s.stage == "look"][-1] == (60, 60)
     assert [s.stage for s in steps][-2:] == ["train", "saved"]
@@ -50,8 +52,8 @@ def test_below_which_similarity_a_picture_is_unknown(tmp_path):
     """
     folders = class_folders(paint(tmp_path / "p", "red", "green", "blue", n=20))
     for holdout, which in ((0.25, 1), (0.0, 0)):
-        place = Workshop(tmp_path / f"{holdout}.engram", device="cpu")
-        learn(place, folders, quick_plan(holdout=holdout))
+        place = ModelStore(tmp_path / f"{holdout}.engram", device="cpu")
+        learn_classes(place, folders, quick_plan(holdout=holdout))
         model = place.read()
         paths = [path for each in folders.values() for path in hold_back(each, holdout)[which]]
         codes = model.clf.learner_.encode(features(paths)).numpy()
@@ -71,27 +73,60 @@ def test_so_often_the_next_similarity_lies_below_the_quantile(n):
     assert np.mean(below) == pytest.approx(0.05, abs=0.02)
 
 
+def test_scores_that_are_no_cosines_have_their_plain_quantile():
+    scores = np.array([-900.0, -30.0, -20.0, -10.0, 0.5])
+    assert lower_quantile(scores, 0.05) == np.quantile(scores, 0.05)
+
+
 def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "yellow", "violet", "cyan"))
     known, kept = [], []
 
     def tell(step: Step) -> None:
         if step.stage == "saved":
-            known.append(Workshop(place.path).read().names[3:])
+            known.append(ModelStore(place.path).read().names[3:])
             kept.append(place.versions.numbers())
 
-    report = learn(place, folders, quick_plan(), tell)
+    report = learn_classes(place, folders, quick_plan(), tell)
     assert known == [["cyan"], ["cyan", "violet"], ["cyan", "violet", "yellow"]]
     assert kept == [[1], [1, 2], [1, 2, 3]]
     assert [one.increment for one in report.learned] == [1, 2, 3]
     assert report.changed == ["red"]  # other pictures of it than were learned
-    assert learn(place, folders, quick_plan()).learned == []
+    assert learn_classes(place, folders, quick_plan()).learned == []
     # The same three tasks on the estimator, and nothing else.
     clf = IncrementalClassifier.load(place.versions.path(1), backbone=averages(), device="cpu")
     for name in ("cyan", "violet", "yellow"):
         trained = hold_back(folders[name], 0.1)[0]
         clf.partial_fit(features(trained), [name] * len(trained))
     assert_same_state(clf.learner_.state(), place.read().clf.learner_.state())
+
+
+def test_the_backbone_is_built_once_and_the_model_read_once(tmp_path, monkeypatch):
+    """Per call; and `watch_folder` builds it once for all that it learns."""
+    built, read = [], []
+    monkeypatch.setitem(registry._BUILDERS, "averages", lambda weights=None: (built.append(1), averages())[1])
+    real = model_file.read
+    monkeypatch.setattr(model_file, "read", lambda path: (read.append(Path(path).name), real(path))[1])
+    place, root = ModelStore(tmp_path / "m.engram", device="cpu"), paint(tmp_path / "p", "red", "green")
+    learn_classes(place, class_folders(root), quick_plan())
+    assert (len(built), read.count("m.engram")) == (1, 0)
+    report = learn_classes(place, class_folders(paint(root, "blue", "cyan")), quick_plan())
+    assert report.names == ["green", "red", "blue", "cyan"]
+    assert (len(built), read.count("m.engram")) == (2, 1)
+    seen = watch_folder(place, paint(root, "white"), quick_plan(), every=0)
+    assert [one.name for one in next(seen).learned] == ["white"]
+    paint(root, "black")
+    assert next(seen).names[-1] == "black"
+    assert (len(built), read.count("m.engram")) == (3, 4)  # what is known, learn, learn
+
+
+def test_a_model_goes_on_with_a_backbone_that_was_given(place, tmp_path):
+    """A file of a network made by name alone records the name, so that the next process can make it."""
+    folders = class_folders(paint(tmp_path / "p", "cyan"))
+    learn_classes(place, folders, quick_plan())
+    assert ModelStore(place.path, device="cpu").read().clf.backbone == "averages"
+    other = backbones.create("efficientnet_lite0")
+    assert place.read(other).clf.backbone_.identity == averages().identity  # the model's own, not the given one
 
 
 def test_an_interruption_keeps_what_was_saved(place, tmp_path):
@@ -102,27 +137,29 @@ def test_an_interruption_keeps_what_was_saved(place, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        learn(place, folders, quick_plan(), stop)
+        learn_classes(place, folders, quick_plan(), stop)
     assert place.read().names == ["blue", "green", "red", "cyan"]
     assert {path.name for path in tmp_path.iterdir()} == {"m.engram", "m.engram.versions", "p"}
-    assert [one.name for one in learn(place, folders, quick_plan()).learned] == ["violet", "yellow"]
+    assert [one.name for one in learn_classes(place, folders, quick_plan()).learned] == ["violet", "yellow"]
 
 
 def test_more_pictures_of_known_classes_only_when_asked_and_only_once(place, tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", n=10, seed=7))
-    assert learn(place, folders, quick_plan()).changed == ["red"]
-    before = place.read().clf.learner_.prototypes.counts.tolist()
-    report = learn(place, folders, quick_plan(more=True))
+    assert learn_classes(place, folders, quick_plan()).changed == ["red"]
+    before = place.read().clf.counts_.tolist()
+    report = learn_classes(place, folders, quick_plan(more=True))
     assert [(one.name, one.pictures) for one in report.learned] == [("red", 9)]
-    assert place.read().clf.learner_.prototypes.counts.tolist() == [before[0], before[1], before[2] + 9]
+    assert place.read().clf.counts_.tolist() == [before[0], before[1], before[2] + 9]
     assert [event.what for event in place.history()] == ["base", "more"]
-    again = learn(place, folders, quick_plan(more=True))  # a second run, after a kill perhaps, does not count twice
+    again = learn_classes(
+        place, folders, quick_plan(more=True)
+    )  # a second run, after a kill perhaps, does not count twice
     assert (again.learned, again.known) == ([], ["red"])
 
 
 def test_the_check_asks_about_old_classes_only_what_was_held_back(place, tmp_path):
     folders = class_folders(paint(paint(tmp_path / "p", "red", "green", "blue", n=20), "cyan"))
-    report = learn(place, folders, quick_plan())
+    report = learn_classes(place, folders, quick_plan())
     assert report.known == ["blue", "green", "red"]
     assert report.check_new.pictures == 1
     assert report.check_known.pictures == 6  # a tenth of three times twenty
@@ -136,7 +173,7 @@ def test_examples_at_hand_show_what_learning_does_to_earlier_classes(place, tmp_
         features(sorted(paint(tmp_path / "e", c, n=6, seed=5).joinpath(c).iterdir())) for c in ("red", "green")
     )
     examples = {"red": reds, "green": np.concatenate([greens, reds[:1]]), "gone": reds}  # a red that is called green
-    report = learn(place, folders, quick_plan(holdout=0.25), examples=examples)
+    report = learn_classes(place, folders, quick_plan(holdout=0.25), examples=examples)
     assert (report.check_before.pictures, report.check_before.right) == (13, 12)
     assert (report.check_known.pictures, report.check_known.right) == (13, 12)
     assert {name: len(values) for name, values in report.held.items()} == {"cyan": 5}
@@ -150,10 +187,10 @@ def test_what_is_unknown_is_told_anew_by_examples_of_every_class(place, tmp_path
     folders = class_folders(paint(tmp_path / "p", *names, n=20, seed=5))
     examples = {name: features(folders[name]) for name in names[:3]}
     before = place.read().notes.unknown
-    learn(Workshop(place.path, device="cpu"), {"cyan": folders["cyan"]}, quick_plan(holdout=0.25))
+    learn_classes(ModelStore(place.path, device="cpu"), {"cyan": folders["cyan"]}, quick_plan(holdout=0.25))
     assert place.read().notes.unknown == before  # nothing is known of the others
     place.undo()
-    report = learn(place, {"cyan": folders["cyan"]}, quick_plan(holdout=0.25), examples=examples)
+    report = learn_classes(place, {"cyan": folders["cyan"]}, quick_plan(holdout=0.25), examples=examples)
     model = place.read()
     best = [model.clf.learner_.scores(values).max(axis=1) for values in (*examples.values(), report.held["cyan"])]
     unknown = model.notes.unknown
@@ -164,14 +201,14 @@ def test_what_is_unknown_is_told_anew_by_examples_of_every_class(place, tmp_path
 
 def test_pictures_in_memory_are_learned_like_files(place, tmp_path):
     folders = class_folders(paint(tmp_path / "p", "cyan", n=10))
-    twin = Workshop(tmp_path / "twin.engram", device="cpu")
+    twin = ModelStore(tmp_path / "twin.engram", device="cpu")
     twin.path.write_bytes(place.path.read_bytes())
-    in_memory = {"cyan": [Picture(path.read_bytes()) for path in folders["cyan"]]}
-    learn(place, folders, quick_plan(holdout=0))
-    learn(twin, in_memory, quick_plan(holdout=0))
+    in_memory = {"cyan": [ImageBytes(path.read_bytes()) for path in folders["cyan"]]}
+    learn_classes(place, folders, quick_plan(holdout=0))
+    learn_classes(twin, in_memory, quick_plan(holdout=0))
     means = [np.sort(each.read().clf.learner_.prototypes.means.numpy(), axis=None) for each in (place, twin)]
     np.testing.assert_allclose(*means, atol=0.02)  # they come in another order
-    assert learn(twin, in_memory, quick_plan(more=True)).known == ["cyan"]  # recognised by their content
+    assert learn_classes(twin, in_memory, quick_plan(more=True)).known == ["cyan"]  # recognised by their content
 
 
 def test_what_cannot_be_learned_is_named_and_the_rest_is_learned(place, tmp_path):
@@ -180,7 +217,7 @@ def test_what_cannot_be_learned_is_named_and_the_rest_is_learned(place, tmp_path
     (folder / "empty").mkdir()
     for path in (folder / "violet").iterdir():
         path.write_bytes(b"nothing")
-    report = learn(place, class_folders(folder), quick_plan())
+    report = learn_classes(place, class_folders(folder), quick_plan())
     assert [one.name for one in report.learned] == ["cyan", "yellow"]
     assert dict(report.skipped) == {
         "empty": "its folder holds no pictures",
@@ -188,7 +225,7 @@ def test_what_cannot_be_learned_is_named_and_the_rest_is_learned(place, tmp_path
     }
     assert len(report.unreadable) == 9
     with pytest.raises(ValueError, match="at least two classes, and found 1"):
-        learn(Workshop(tmp_path / "new"), {"cyan": [], "red": folders_of(folder, "yellow")}, quick_plan())
+        learn_classes(ModelStore(tmp_path / "new"), {"cyan": [], "red": folders_of(folder, "yellow")}, quick_plan())
     assert not (tmp_path / "new").exists()
 
 
@@ -223,9 +260,9 @@ def test_a_folder_is_recognised_and_taken_for_no_other(tmp_path):
 
 
 def test_watching_learns_what_appears(tmp_path):
-    place, root = Workshop(tmp_path / "m.engram", device="cpu"), tmp_path / "in"
+    place, root = ModelStore(tmp_path / "m.engram", device="cpu"), tmp_path / "in"
     paint(root, "red", "green", "blue")
-    seen = watch(place, root, quick_plan(), every=0.05)
+    seen = watch_folder(place, root, quick_plan(), every=0.05)
     assert [one.name for one in next(seen).learned] == ["blue", "green", "red"]
     (root / "junk").mkdir()
     (root / "junk" / "no.png").write_bytes(b"nothing")
@@ -239,7 +276,7 @@ def test_watching_learns_what_appears(tmp_path):
 
 
 def test_nothing_of_a_picture_is_in_the_notes(place, tmp_path):
-    learn(place, class_folders(paint(tmp_path / "secret", "cyan")), quick_plan())
+    learn_classes(place, class_folders(paint(tmp_path / "secret", "cyan")), quick_plan())
     text = json.dumps(place.read().clf.notes_)
     for part in ("secret", ".png", str(tmp_path)):
         assert part not in text

@@ -1,4 +1,4 @@
-"""Is everything here that is needed, and does it work?"""
+"""Check the installation, or a model file."""
 
 import importlib.metadata
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from sklearn.datasets import make_blobs
 
 import engram
 from engram import backbones
@@ -17,12 +18,11 @@ from engram.device import resolve_device
 from engram.estimator import IncrementalClassifier
 from engram.images import FeatureCache
 from engram.io import model_file
-from engram.store.records import Notes
+from engram.store.history import Notes
 from engram.store.versions import Versions
-from engram.testing import blobs
 
 
-def machine() -> dict[str, Any]:
+def check_machine() -> dict[str, Any]:
     """Versions, device, weights, cache, and a small model that is taught, saved, loaded and asked."""
     packages = ("torch", "numpy", "scikit-learn", "safetensors", "Pillow", "onnx", "onnxruntime", "timm", "matplotlib")
     device = resolve_device()
@@ -56,18 +56,19 @@ def _self_test() -> dict[str, Any]:
     """Teach three classes, one of them later; save, load, ask."""
     began = time.perf_counter()
     quick = {"layers": (16, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 5}
-    clf = IncrementalClassifier("prototypes", config=quick)
-    clf.set_params(random_state=0, device="cpu").fit(*blobs(["a", "b"])).partial_fit(*blobs(["c"]))
+    X, y = make_blobs([24, 24, 24], 16, cluster_std=0.5, random_state=0)
+    clf = IncrementalClassifier("prototypes", config=quick, random_state=0, device="cpu")
+    clf.fit(X[y < 2], y[y < 2]).partial_fit(X[y == 2], y[y == 2])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.engram"
         clf.save(path)
-        right = IncrementalClassifier.load(path, device="cpu").score(*blobs(["a", "b", "c"]))
+        right = IncrementalClassifier.load(path, device="cpu").score(X, y)
     if right < 0.9:
         raise RuntimeError(f"the self-test failed: only {right:.0%} right where all should be")
     return {"right": f"{right:.0%}", "seconds": round(time.perf_counter() - began, 2)}
 
 
-def model(path: Path) -> dict[str, Any]:
+def check_model(path: Path) -> dict[str, Any]:
     """Compare a model and its kept versions with their checksums; a DamagedModelError names what does not fit."""
     tensors, header = model_file.read(path)
     clf = IncrementalClassifier.load(path, device="cpu")

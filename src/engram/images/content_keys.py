@@ -1,4 +1,4 @@
-"""What a picture is, as 16 bytes: the hash of its file, or of its pixels where there is no file."""
+"""The key of an image in the cache, 16 bytes: the hash of its file, or of its pixels where there is no file."""
 
 import hashlib
 import io
@@ -10,37 +10,37 @@ from typing import Any
 
 import numpy as np
 
+from engram.images.cache_file import KEY_BYTES
 from engram.images.decode import ImageError, ImageSource, load_image, source_name
 from engram.images.extraction import Images
-from engram.images.running import Bad
-from engram.images.shard import KEY_BYTES
+from engram.images.forward import Unreadable
 
 _PER_TASK = 256  # pictures per task of the pool: a CIFAR picture hashes faster than a task is handed over
 
 
-def content_keys(images: Images, workers: int | None, strict: bool) -> tuple[list[bytes | None], list[Bad]]:
-    """Hash every picture; None, and an entry in the list beside, for those that cannot be read."""
+def content_keys(images: Images, workers: int | None, strict: bool) -> tuple[list[bytes | None], list[Unreadable]]:
+    """Hash every image; one that cannot be read has None for a key and an entry in the second list."""
 
     def some(start: int) -> list[bytes | ImageError]:
         return [_key_or_error(images, at) for at in range(start, min(start + _PER_TASK, len(images)))]
 
     keys: list[bytes | None] = []
-    bad: list[Bad] = []
+    unreadable: list[Unreadable] = []
     with ThreadPoolExecutor(workers or os.cpu_count(), "engram-hash") as pool:
         for chunk in pool.map(some, range(0, len(images), _PER_TASK)):
             for key in chunk:
                 if isinstance(key, ImageError):
                     if strict:
                         raise key
-                    bad.append(Bad(len(keys), key.name, key.reason))
+                    unreadable.append(Unreadable(len(keys), key.name, key.reason))
                 keys.append(None if isinstance(key, ImageError) else key)
-    return keys, bad
+    return keys, unreadable
 
 
-class Unchanged(Sequence[ImageSource]):
-    """The pictures, each handed out only if it still is what it was when it was hashed.
+class UnchangedImages(Sequence[ImageSource]):
+    """The images; reading one whose file has changed since it was hashed is an `ImageError`.
 
-    Hours may lie between the two, and a feature filed under the hash of another picture would stay wrong for ever.
+    Hours may lie between the two, and a feature filed under the hash of another image would stay wrong for ever.
     """
 
     def __init__(self, images: Images, keys: Sequence[bytes | None]) -> None:

@@ -12,15 +12,15 @@ from engram import IncrementalClassifier, ModelFileError
 from engram.datasets import class_folders
 from engram.io import model_file
 from engram.io.model_file import DamagedModelError
-from engram.store import ModelBusyError, NothingToDoError, Workshop, learn
+from engram.store import ImageBytes, ModelBusyError, ModelStore, NothingToDoError, Plan, learn_classes, predict_images
 from engram.testing import blobs
 
 
-def grow(place: Workshop, tmp_path: Path, *colours: str, **changes: object) -> list[bytes]:
+def grow(place: ModelStore, tmp_path: Path, *colours: str, **changes: object) -> list[bytes]:
     """The bytes of the file after every class."""
     states = []
     for colour in colours:
-        learn(place, class_folders(paint(tmp_path / f"p-{colour}", colour)), quick_plan(**changes))
+        learn_classes(place, class_folders(paint(tmp_path / f"p-{colour}", colour)), quick_plan(**changes))
         states.append(place.path.read_bytes())
     return states
 
@@ -103,11 +103,13 @@ def test_forgetting_for_good_leaves_no_trace_of_the_name(place, tmp_path):
 def test_a_renamed_class_is_not_learned_again_from_the_folder_of_its_old_name(place, tmp_path):
     grow(place, tmp_path, "cyan")
     place.rename("cyan", "turquoise")
-    report = learn(place, class_folders(tmp_path / "p-cyan"), quick_plan())
+    report = learn_classes(place, class_folders(tmp_path / "p-cyan"), quick_plan())
     assert report.skipped == [("cyan", "these pictures have been learned, as turquoise")]
     assert place.read().names == ["blue", "green", "red", "turquoise"]
     place.forget("turquoise")
-    assert [one.name for one in learn(place, class_folders(tmp_path / "p-cyan"), quick_plan()).learned] == ["cyan"]
+    assert [one.name for one in learn_classes(place, class_folders(tmp_path / "p-cyan"), quick_plan()).learned] == [
+        "cyan"
+    ]
 
 
 def test_info_counts_what_is_there(place, tmp_path):
@@ -124,7 +126,7 @@ def test_info_counts_what_is_there(place, tmp_path):
 
 def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
     """No notes, classes that are numbers, feature vectors instead of pictures."""
-    place = Workshop(tmp_path / "m", device="cpu")
+    place = ModelStore(tmp_path / "m", device="cpu")
     X, _ = blobs(["a", "b"])
     IncrementalClassifier("ncm", device="cpu").fit(X, [1] * 24 + [2] * 24).save(place.path)
     assert place.history() == []
@@ -133,6 +135,12 @@ def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
     assert place.read().clf.classes_.tolist() == [7, 2]
     with pytest.raises(ValueError, match="classes are numbers, and 'seven' is none"):
         place.rename("7", "seven")
+    for look in (
+        lambda: list(predict_images(place.read(), [b""])),
+        lambda: learn_classes(place, {"8": [ImageBytes()]}, Plan()),
+    ):
+        with pytest.raises(ValueError, match="was taught feature vectors, and cannot look at pictures"):
+            look()
     place.forget("2")
     assert place.read().names == ["7"]
 
@@ -198,4 +206,4 @@ def test_a_second_process_is_told_who_is_at_work_or_waits(place):
 
 def test_a_model_in_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match="is not a folder; make it first"):
-        Workshop(tmp_path / "no" / "m").forget("red")
+        ModelStore(tmp_path / "no" / "m").forget("red")

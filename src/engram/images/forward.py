@@ -1,8 +1,8 @@
-"""Run a model over batches that have to be decoded first, with every part of the machine busy.
+"""Run the frozen network over batches that have to be decoded first, with every part of the machine busy.
 
-Batches travel through a short queue, in order. On a CPU each core takes whole batches, decodes them and runs the model
-on them by itself: single-threaded models side by side never wait for each other, and a small batch stays in the core's
-cache. With a GPU, threads decode ahead of it, and what goes in and comes out is copied while it computes.
+Batches travel through a short queue, in order. On a CPU each core takes whole batches, decodes them and runs the
+network on them by itself: single-threaded networks side by side never wait for each other, and a small batch stays in
+the core's cache. With a GPU, threads decode ahead of it, and copies in and out happen while it computes.
 """
 
 import os
@@ -23,8 +23,8 @@ _DECODERS = 8  # threads that decode for a GPU; more of them mostly wait for eac
 _IN_FLIGHT = 2  # batches a GPU may be ahead of what was copied back
 
 
-class Bad(NamedTuple):
-    """A picture that could not be read."""
+class Unreadable(NamedTuple):
+    """An image that could not be read, and why."""
 
     position: int
     name: str
@@ -32,19 +32,19 @@ class Bad(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What became of some pictures; `kept` are positions in the input."""
+    """The features of some images; `kept` are positions in the input."""
 
     values: Array
     kept: list[int]
-    bad: list[Bad]
+    unreadable: list[Unreadable]
 
 
 class Decoded(NamedTuple):
-    """Pictures ready for the model."""
+    """Images ready for the network."""
 
     pixels: torch.Tensor  # uint8 (n, 3, H, W), channels last in memory
     kept: list[int]
-    bad: list[Bad]
+    unreadable: list[Unreadable]
 
 
 Decode = Callable[[Sequence[int]], Decoded]
@@ -61,10 +61,10 @@ def on_cpu(
     def work(chunk: Sequence[int]) -> Batch:
         decoded = decode(chunk)
         if not decoded.kept:
-            return Batch(_NOTHING, [], decoded.bad)
+            return Batch(_NOTHING, [], decoded.unreadable)
         with torch.inference_mode():
             values: torch.Tensor = backbone(backbone.preprocess.normalise(decoded.pixels))
-        return Batch(values.float().numpy(), decoded.kept, decoded.bad)
+        return Batch(values.float().numpy(), decoded.kept, decoded.unreadable)
 
     threads = max(1, cores // workers)  # of torch, inside each worker
     with ThreadPoolExecutor(workers, "engram-extract", torch.set_num_threads, (threads,)) as pool:
@@ -84,7 +84,7 @@ def on_gpu(
 
     def land() -> Batch:
         result, decoded = flight.popleft()
-        return Batch(result(), decoded.kept, decoded.bad)
+        return Batch(result(), decoded.kept, decoded.unreadable)
 
     with ThreadPoolExecutor(workers, "engram-decode") as pool:
         for decoded in _in_order(pool, decode, chunks, workers + 2):
@@ -105,9 +105,9 @@ def _plain_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch
 
 
 def _cuda_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch.Tensor], Callable[[], Array]]:
-    """Return what starts the work on a batch, without waiting, and returns what waits for it.
+    """A function that starts the work on a batch and returns at once, with a function that waits for the result.
 
-    Copies in and out have streams of their own beside the model's: at 32 pixels they would cost a third of its rate.
+    Copies in and out have streams of their own beside the network's: at 32 pixels they would cost a third of its rate.
     """
     computing, inward, outward = torch.cuda.current_stream(device), torch.cuda.Stream(device), torch.cuda.Stream(device)
 
@@ -116,7 +116,7 @@ def _cuda_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch.
             with torch.cuda.stream(inward):
                 batch = backbone.preprocess.normalise(pixels.to(device, non_blocking=True))
             computing.wait_stream(inward)
-            batch.record_stream(computing)  # its memory is not to be used again before the model is done with it
+            batch.record_stream(computing)  # its memory is not used again before the network is done with it
             values: torch.Tensor = backbone(batch).float()
             outward.wait_stream(computing)
             with torch.cuda.stream(outward):
@@ -138,7 +138,7 @@ def _cuda_launcher(backbone: Backbone, device: torch.device) -> Callable[[torch.
 def _in_order(
     pool: ThreadPoolExecutor, work: Callable[[Sequence[int]], T], chunks: list[Sequence[int]], most: int
 ) -> Iterator[T]:
-    """Do the work on the pool and yield results in order, with at most `most` begun and not yet taken."""
+    """Do the work on the pool and yield results in order; at most `most` are begun and not yet taken."""
     pending: deque[Future[T]] = deque()
     try:
         for chunk in chunks:

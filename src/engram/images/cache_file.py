@@ -1,13 +1,11 @@
 """One file of the feature cache: immutable, checksummed, memory-mapped.
 
-A shard is a safetensors file with two tensors, `keys` (uint8 (n, 16): content hashes of pictures) and `values`
-((n, dim): their features), and says in its metadata what they were computed with. It is written under another name,
-synced and renamed, so whoever sees it sees all of it.
+It is a safetensors file with two tensors, `keys` (uint8 (n, 16): content hashes of images) and `values` ((n, dim):
+their features); its metadata says what they were computed with. It appears under its name once it is whole.
 """
 
 import json
 import mmap
-import os
 import struct
 import uuid
 import zlib
@@ -19,23 +17,24 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save
 
+from engram.io.atomic import replacing
+
 Array = np.ndarray[Any, Any]
 
 KEY_BYTES = 16
 SUFFIX = ".safetensors"
-TEMPORARY = ".writing-"  # prefix of files that are not shards yet
 _FORMAT = "engram features 1"
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
 _BLOCK = 1 << 20
 
 
-class DamagedShardError(ValueError):
+class DamagedCacheFileError(ValueError):
     """A file that is not what was written there."""
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Where in the file at `path` what lies."""
+class CacheFile:
+    """One file of the cache: what it holds, and where in it keys and values begin."""
 
     path: Path
     metadata: dict[str, str]
@@ -67,17 +66,17 @@ class Shard:
                     left -= len(block)
         return self.metadata["crc32"] == f"{checksum:08x}"
 
-    def map(self) -> "Rows":
+    def map(self) -> "MappedRows":
         """Map the features into memory; rows become resident as they are touched."""
         with self.path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         values = np.frombuffer(mapped, self.dtype, self.rows * self.dim, self.values_at).reshape(self.rows, self.dim)
-        return Rows(values, mapped)
+        return MappedRows(values, mapped)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The mapped features of one shard."""
+class MappedRows:
+    """The mapped features of one file."""
 
     values: Array
     mapped: mmap.mmap
@@ -88,33 +87,19 @@ class Rows:
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
-def write_shard(folder: Path, keys: list[bytes], values: Array, about: Mapping[str, str]) -> Path:
-    """Write a new shard into the folder, all of it or nothing, and return its path."""
+def write_cache_file(folder: Path, keys: list[bytes], values: Array, about: Mapping[str, str]) -> Path:
+    """Write a new file into the folder, all of it or nothing, and return its path."""
     index = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), KEY_BYTES)
     checksum = zlib.crc32(index.data, zlib.crc32(values.data))
     content = save({"keys": index, "values": values}, {**about, "format": _FORMAT, "crc32": f"{checksum:08x}"})
-    unique = uuid.uuid4().hex
-    temporary, path = folder / f"{TEMPORARY}{unique}", folder / f"{unique}{SUFFIX}"
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    if os.name == "posix":  # the new name must survive a power cut as well
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    path = folder / f"{uuid.uuid4().hex}{SUFFIX}"
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
     return path
 
 
-def open_shard(path: Path) -> Shard:
-    """Read a shard's header; `DamagedShardError` if it or the length of the file is wrong."""
+def open_cache_file(path: Path) -> CacheFile:
+    """Read a file's header; `DamagedCacheFileError` if it or the length of the file is wrong."""
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -127,6 +112,6 @@ def open_shard(path: Path) -> Shard:
         if (metadata["format"], width, value_rows, size) != (_FORMAT, KEY_BYTES, rows, expected):
             raise ValueError("its parts do not fit together")
         keys_at, values_at = (start + part["data_offsets"][0] for part in (keys, values))
-        return Shard(path, metadata, rows, dim, dtype, keys_at, values_at, size)
+        return CacheFile(path, metadata, rows, dim, dtype, keys_at, values_at, size)
     except (ValueError, KeyError, TypeError, IndexError, struct.error) as error:
-        raise DamagedShardError(f"{path}: {error}") from error
+        raise DamagedCacheFileError(f"{path}: {error}") from error

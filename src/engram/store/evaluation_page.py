@@ -9,8 +9,9 @@ from pathlib import Path
 from PIL import Image
 
 from engram.bench.report.document import document
-from engram.images.decode import ImageError, load_image
-from engram.store.answers import Evaluation, Wrong
+from engram.images import ImageError, load_image
+from engram.io.atomic import replacing
+from engram.store.evaluate import Evaluation, Mistake
 
 MOST_PICTURES = 300  # shown; a page with more is slow to open
 _THUMBNAIL = 168
@@ -29,9 +30,11 @@ _STYLE = """
 """
 
 
-def write_page(path: Path, result: Evaluation, *, model: str, folder: str) -> None:
+def write_evaluation_page(path: Path, result: Evaluation, *, model: str, folder: str) -> None:
     """Write the report of an evaluation."""
-    path.write_text(document(f"engram: {model} on {folder}", _parts(result, model, folder), _STYLE), encoding="utf-8")
+    page = document(f"engram: {model} on {folder}", _parts(result, model, folder), _STYLE)
+    with replacing(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
 
 
 def _parts(result: Evaluation, model: str, folder: str) -> Iterator[str]:
@@ -104,7 +107,7 @@ def _matrix(result: Evaluation) -> str:
     )
 
 
-def _gallery(wrong: list[Wrong]) -> str:
+def _gallery(wrong: list[Mistake]) -> str:
     if not wrong:
         return "<p>No picture was.</p>"
     shown = sorted(wrong, key=lambda one: (one.truth, one.answer, str(one.path)))[:MOST_PICTURES]

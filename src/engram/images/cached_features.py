@@ -1,4 +1,4 @@
-"""Features that lie on disk, as if they were an array."""
+"""Features on disk that are used like an array."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
+from engram.images.cache_file import MappedRows
 from engram.images.decode import source_name
 from engram.images.extraction import Images, Skipped
-from engram.images.running import Array, Bad
-from engram.images.shard import Rows
+from engram.images.forward import Array, Unreadable
 
 
 @dataclass(frozen=True)
-class Stored:
-    """Features that lie in the cache, memory-mapped: `stored[a:b]`, or any other index of rows, reads just those.
+class CachedFeatures:
+    """Features in the cache, memory-mapped: `cached[a:b]`, or any other index of rows, reads only those.
 
     `kept` and `skipped` are as in `Features`.
     """
@@ -22,8 +22,8 @@ class Stored:
     kept: Array
     skipped: list[Skipped]
     dim: int
-    _shards: list[Rows]
-    _shard_of: Array
+    _files: list[MappedRows]
+    _file_of: Array
     _row_of: Array
 
     def __len__(self) -> int:
@@ -32,12 +32,12 @@ class Stored:
     def __getitem__(self, index: Any) -> Array:
         """Return rows as float32: (dim,) for a number, (n, dim) for a slice, a mask or a list of numbers."""
         chosen = np.arange(len(self))[index]
-        shard_of, row_of = self._shard_of[chosen].reshape(-1), self._row_of[chosen].reshape(-1)
+        file_of, row_of = self._file_of[chosen].reshape(-1), self._row_of[chosen].reshape(-1)
         values = np.empty((chosen.size, self.dim), np.float32)
-        for number in np.unique(shard_of):
-            here = np.flatnonzero(shard_of == number)
-            values[here] = self._shards[number].values[row_of[here]]
-            self._shards[number].release()
+        for number in np.unique(file_of):
+            here = np.flatnonzero(file_of == number)
+            values[here] = self._files[number].values[row_of[here]]
+            self._files[number].release()
         return values.reshape(*chosen.shape, self.dim)
 
     @classmethod
@@ -45,17 +45,17 @@ class Stored:
         cls,
         images: Images,
         keys: Sequence[bytes | None],
-        bad: Sequence[Bad],
+        unreadable: Sequence[Unreadable],
         places: Mapping[bytes, tuple[int, int]],
-        shards: list[Rows],
+        files: list[MappedRows],
         dim: int,
     ) -> Self:
-        """Find every picture's row: `places` says per content hash in which of the shards and where in it."""
+        """Find every image's row: `places` says per content hash in which file and which row."""
         kept: list[int] = []
         where: list[tuple[int, int]] = []
         skipped: list[Skipped] = []
-        reasons = {keys[one.position]: one.reason for one in bad}  # equal pictures fail for equal reasons
-        named = {one.position: (one.name, one.reason) for one in bad}
+        reasons = {keys[one.position]: one.reason for one in unreadable}  # equal images fail for equal reasons
+        named = {one.position: (one.name, one.reason) for one in unreadable}
         for position, key in enumerate(keys):
             if key is not None and key in places:
                 kept.append(position)
@@ -64,5 +64,5 @@ class Stored:
                 again = (source_name(images[position]) or f"image {position}", reasons[key])
                 skipped.append(named.get(position, again))
         places_of = np.asarray(where, np.intp).reshape(-1, 2)
-        dim = shards[0].values.shape[1] if shards else dim
-        return cls(np.asarray(kept, np.intp), skipped, dim, shards, places_of[:, 0], places_of[:, 1])
+        dim = files[0].values.shape[1] if files else dim
+        return cls(np.asarray(kept, np.intp), skipped, dim, files, places_of[:, 0], places_of[:, 1])

@@ -1,0 +1,213 @@
+"""Learn from folders of images, one class at a time, each saved before the next begins."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from engram.backbones import Backbone
+from engram.datasets import class_folders
+from engram.images import Features, extract
+from engram.store.history import ClassRecord, Event, Notes, What, now
+from engram.store.holdout import calibrate, check, hold_back, merge, recalibrate
+from engram.store.image_bytes import Source, file_size, fingerprint
+from engram.store.model_store import Model, ModelStore
+from engram.store.plan import Plan
+from engram.store.report import Examples, Learned, Report, Step, Tell
+
+Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
+
+_MOST_CHECKED = 1000  # images of classes learned earlier, in the check after learning
+
+
+def learn_classes(
+    store: ModelStore,
+    classes: Classes,
+    plan: Plan,
+    tell: Tell = lambda step: None,
+    examples: Examples | None = None,
+) -> Report:
+    """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
+
+    Each class is saved before the next begins, so after an interruption the same call continues with the next class.
+    Classes known before are checked with `examples`, and with those of their images in `classes` that were held back.
+    """
+    return _Session(store, plan, tell).learn(classes, examples or {})
+
+
+def watch_folder(
+    store: ModelStore, root: Path, plan: Plan, tell: Tell = lambda step: None, *, every: float = 2.0
+) -> Iterator[Report]:
+    """Keep learning as class folders appear, and report each time. A folder is learned once it has stopped changing."""
+    session = _Session(store, plan, tell)
+    before: Mapping[str, object] = {}
+    hopeless: dict[str, object] = {}
+    known: set[str] = set()
+    file_before: object = None
+    while True:
+        folders = class_folders(root)
+        present = {name: _stamps(paths) for name, paths in folders.items()}
+        file = _stamps([store.path]) if store.exists() else None
+        if file != file_before:  # somebody else has changed the model
+            known, file_before = set(store.read(session.backbone).names) if file else set(), file
+        settled = {
+            name: folders[name]
+            for name, stamps in present.items()
+            if stamps and stamps == before.get(name) and stamps != hopeless.get(name)
+        }
+        if settled.keys() - known if file else len(settled) > 1:
+            report = session.learn(settled, {})
+            hopeless |= {name: present[name] for name, _ in report.skipped}
+            known, file_before = set(report.names), _stamps([store.path])
+            yield report
+        before = present
+        time.sleep(every)
+
+
+def _stamps(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
+    """Sizes and times of files, which differ as long as they are being written; None if one vanished meanwhile."""
+    try:
+        return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    except OSError:
+        return None
+
+
+class _Session:
+    """Learns into one model, once or several times, with one backbone."""
+
+    def __init__(self, store: ModelStore, plan: Plan, tell: Tell) -> None:
+        self.store, self.plan, self.tell = store, plan, tell
+        self.backbone: Backbone | None = None
+
+    def learn(self, classes: Classes, examples: Examples) -> Report:
+        """Learn what is new, under the lock."""
+        began = time.perf_counter()
+        self.report = Report()
+        self.examples: Examples = {}
+        with self.store.changing("learn"):
+            if self.store.exists():
+                model = self._learn_increments(self.store.read(self.backbone), classes, examples)
+            else:
+                model = self._learn_base(classes)
+        self.report.check_new = check(model.clf, self.report.held)
+        self.report.names, self.report.seconds = model.names, time.perf_counter() - began
+        return self.report
+
+    def _learn_base(self, classes: Classes) -> Model:
+        """Learn all classes at once, into a new model."""
+        self.backbone = self.backbone or self.plan.new_backbone()
+        clf = self.plan.new_classifier(self.backbone, self.store.device)
+        model = self._learn_task(Model(clf, Notes(version=0)), "the base", classes, self.backbone)
+        self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
+        return model
+
+    def _learn_increments(self, model: Model, classes: Classes, examples: Examples) -> Model:
+        """Learn every class that is new, and with `more` the new images of known ones, one class at a time."""
+        self.plan.require_same(model.clf)
+        todo = self._sort_out(model, classes)
+        if not todo:
+            return model
+        self.backbone = model.backbone
+        given = {name: values for name, values in examples.items() if name in model.names}
+        self.examples = merge(given, self._held_back_before(model, classes))
+        self.report.check_before = check(model.clf, self.examples)
+        for number, name in enumerate(todo, 1):
+            before = len(self.report.learned)
+            model = self._learn_task(model, name, {name: classes[name]}, self.backbone)
+            if learned := tuple(self.report.learned[before:]):
+                self.tell(Step(name, "saved", number, len(todo), learned))
+        self.report.check_known = check(model.clf, self.examples)
+        return model
+
+    def _sort_out(self, model: Model, classes: Classes) -> list[str]:
+        """Name the classes to learn; enter the others into the report."""
+        todo = []
+        owners = {mark: name for name, record in model.notes.classes.items() for mark in record.folders}
+        for name, images in classes.items():
+            owner = owners.get(fingerprint(name, images))
+            if not images:
+                self.report.skipped.append((name, _why(images)))
+            elif owner == name:
+                self.report.known.append(name)
+            elif owner is not None:
+                self.report.skipped.append((name, f"these pictures have been learned, as {owner}"))
+            elif name not in model.names or self.plan.more:
+                todo.append(name)
+            else:
+                self.report.changed.append(name)
+        return todo
+
+    def _learn_task(self, model: Model, title: str, classes: Classes, backbone: Backbone) -> Model:
+        """Learn some classes in one go and save; the model as it was if none of their images can be read."""
+        plan, began, clf, notes, base = self.plan, time.perf_counter(), model.clf, model.notes, not self.store.exists()
+        # Now, as the files may be gone afterwards.
+        marks = {name: fingerprint(name, images) for name, images in classes.items()}
+        size = sum(file_size(image) for images in classes.values() for image in images)
+        parts = {name: hold_back(images, plan.holdout) for name, images in classes.items()}
+        train = [(name, image) for name, (images, _) in parts.items() for image in images]
+        held_back = [(name, image) for name, (_, images) in parts.items() for image in images]
+        looked = self._look(title, [image for _, image in train + held_back], backbone)
+        names = np.array([name for name, _ in train + held_back])[looked.kept]
+        is_train = looked.kept < len(train)
+        counts = {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
+        self.report.skipped += [(name, _why(images)) for name, images in classes.items() if name not in counts]
+        if base and len(counts) < 2:
+            raise ValueError(
+                f"base training needs the pictures of at least two classes, and found {len(counts)}; "
+                "put one folder of pictures per class side by side"
+            )
+        if not counts:
+            return model
+        known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
+        clf.progress = lambda at: self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
+        clf.partial_fit(looked.values[is_train], [label_of[name] for name in names[is_train].tolist()])
+        seconds = time.perf_counter() - began
+
+        held = {name: looked.values[~is_train & (names == name)] for name in counts}
+        self.report.held |= held
+        at_hand = merge(self.examples, self.report.held)
+        checked = check(clf, at_hand)
+        unknown = calibrate(clf, looked.values[is_train], at_hand) if base else recalibrate(clf, notes.unknown, at_hand)
+        increment, records = 0 if base else notes.increments() + 1, dict(notes.classes)
+        for name in counts:
+            record = records.get(name) if name in known else None
+            record = record or ClassRecord(now(), increment, {})
+            records[name] = replace(record, folders={**record.folders, marks[name]: plan.holdout})
+        what: What = "base" if base else "learn" if known.isdisjoint(counts) else "more"
+        event = Event(now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right)
+        keep = notes.keep if plan.keep is None else plan.keep
+        after = notes.after(event, classes=records, unknown=unknown, keep=keep)
+        saved = self.store.commit(clf, after, before=None if base else notes)
+        seconds = time.perf_counter() - began
+        self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
+        return saved
+
+    def _held_back_before(self, model: Model, classes: Classes) -> Examples:
+        """Features of the images of known classes that are in their folders and were held back."""
+        back = []
+        for name in self.report.known:
+            shares = model.notes.classes[name].folders
+            back += [(name, image) for image in hold_back(classes[name], shares[fingerprint(name, classes[name])])[1]]
+        back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
+        if not back:
+            return {}
+        looked = self._look("the check", [image for _, image in back], model.backbone, "check")
+        labels = np.array([name for name, _ in back])[looked.kept]
+        return {str(name): looked.values[labels == name] for name in np.unique(labels)}
+
+    def _look(
+        self, title: str, images: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"
+    ) -> Features:
+        def progress(done: int, total: int) -> None:
+            self.tell(Step(title, stage, done, total))
+
+        looked = extract(images, backbone, device=self.store.device, progress=progress)
+        self.report.unreadable += looked.skipped
+        return looked
+
+
+def _why(images: Sequence[Source]) -> str:
+    return "none of its pictures can be read" if images else "its folder holds no pictures"

@@ -1,0 +1,144 @@
+"""Rooms and arrows: which part of the package may use which. docs/architecture.md explains the same table."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "engram"
+DOC = Path(__file__).parents[1] / "docs" / "architecture.md"
+
+# Each room, lowest first, and the rooms it may use; everybody may use device, errors and the package's own version.
+EVERYBODY = {"device", "errors", "engram"}
+ALLOWED: dict[str, set[str]] = {
+    "device": set(),
+    "errors": set(),
+    "settings": set(),
+    "html": set(),
+    "learner": set(),
+    "nn": {"learner"},
+    "engine": {"nn", "learner"},
+    "methods": {"engine", "nn", "learner"},
+    "backbones": set(),
+    "io": {"backbones", "learner"},
+    "images": {"backbones", "io"},
+    "datasets": {"io"},
+    "estimator": {"methods", "learner", "images", "backbones", "io"},
+    "testing": {"learner", "io"},
+    "store": {"estimator", "images", "datasets", "backbones", "methods", "learner", "io", "html"},
+    "bench": {"estimator", "images", "datasets", "backbones", "methods", "engine", "nn", "learner", "io", "html",
+              "settings"},
+    "web": {"store", "io", "html", "nn"},
+    "cli": {"store", "bench", "web", "testing", "estimator", "images", "datasets", "backbones", "methods", "learner",
+            "io", "settings"},
+}  # fmt: skip
+
+# Arrows that point the wrong way, each with the reason it is there.
+EXCEPTIONS = {
+    ("web/downloads.py", "cli"): "the page exports in a process of its own, by the command",
+    ("web/downloads.py", "bench"): "the document around a report",
+    ("store/evaluation_page.py", "bench"): "the document around a report",
+}
+OFFERED = {"estimator", "io", "learner"}  # by the package itself: `from engram import IncrementalClassifier`
+NAMED = re.compile(r"\bengram\.([a-z_]+)")
+
+
+def room_of(path: Path) -> str:
+    first = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return "engram" if first == "__init__" else first
+
+
+def rooms_used(code: str, rooms: set[str]) -> set[str]:
+    """The rooms a module imports, at its top or inside a function, or names in a string other than documentation."""
+    tree, used = ast.parse(code), set()
+    documentation = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            raise AssertionError(f"line {node.lineno}: imports are written in full")
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            names = [f"engram.{name}" for name in NAMED.findall(node.value)]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "engram":
+                used |= {parts[1]} & rooms if len(parts) > 1 else {"engram"}
+    return used
+
+
+def violations(path: Path, code: str) -> list[str]:
+    """The arrows of a module that the table does not have."""
+    room, name = room_of(path), path.relative_to(SOURCE).as_posix()
+    allowed = OFFERED if room == "engram" else ALLOWED[room]
+    upward = rooms_used(code, {*ALLOWED, "engram"}) - allowed - EVERYBODY - {room}
+    return [f"{name} uses {other}" for other in sorted(upward) if (name, other) not in EXCEPTIONS]
+
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def test_every_room_is_in_the_table():
+    assert {room_of(path) for path in MODULES} - set(ALLOWED) <= {"engram"}
+
+
+def test_the_table_has_no_circles():
+    rooms = list(ALLOWED)
+    for room, used in ALLOWED.items():
+        assert used <= set(rooms[: rooms.index(room)]), room
+
+
+def test_only_allowed_arrows():
+    found = [arrow for path in MODULES for arrow in violations(path, path.read_text())]
+    assert found == []
+
+
+def test_nothing_a_user_runs_loads_the_laboratory():
+    """Nor what only Unix has."""
+    assert not any("bench" in used for room, used in ALLOWED.items() if room != "cli")
+    for path in MODULES:
+        if room_of(path) != "bench":
+            assert not re.search(r"^\s*(import|from) resource\b", path.read_text(), re.MULTILINE), path
+
+
+def test_exceptions_are_still_needed():
+    for name, other in EXCEPTIONS:
+        assert other in rooms_used((SOURCE / name).read_text(), set(ALLOWED)), f"{name} no longer uses {other}"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from engram.store import ModelStore",
+        "import engram.store.learn as learn",
+        "from engram import store",
+        "def later():\n    from engram.store import ModelStore",
+        "from importlib import import_module\nstore = import_module('engram.store')",
+        "from importlib.resources import files\nstyle = files('engram.store') / 'style.css'",
+        "HOMES = {'ModelStore': 'engram.store.model_store'}",
+        "command = 'from engram.store import learn; learn()'",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from engram.store import Plan",
+    ],
+)
+def test_an_upward_import_is_found_wherever_it_hides(code):
+    assert violations(SOURCE / "methods" / "slda.py", code) == ["methods/slda.py uses store"]
+    assert violations(SOURCE / "web" / "app.py", code) == []
+
+
+def test_documentation_may_name_any_room():
+    code = '"""Used by engram.store."""\n\ndef work():\n    """See engram.cli."""\n'
+    assert violations(SOURCE / "methods" / "slda.py", code) == []
+
+
+def test_the_document_shows_the_same_table():
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", DOC.read_text(), re.MULTILINE)
+    assert {room: set(re.findall(r"`(\w+)`", used)) for room, used in rows} == ALLOWED
