@@ -14,9 +14,9 @@ import torch
 from table import parser, row, show
 
 from engram.bench.inputs import import_features
-from engram.bench.paper import OWN
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order
+from engram.bench.published import OWN
 from engram.methods import METHODS
 
 FEW = 10  # FearNet sleeps once in so many

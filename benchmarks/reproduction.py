@@ -11,7 +11,7 @@ import json
 import re
 from pathlib import Path
 
-from engram.bench import paper
+from engram.bench import published as paper
 from engram.bench.ledger import write_tables
 from engram.methods import METHODS
 

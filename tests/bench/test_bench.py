@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.preset import load_preset, preset_for, preset_names
+from engram.bench.presets import load_preset, preset_for, preset_names
 
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
 
@@ -33,7 +33,7 @@ def numbers(path: Path) -> list[dict]:
 def test_every_row_of_the_paper_has_a_preset_that_names_only_real_options():
     wanted = {f"{d}-{m}" for d in ("cifar100", "cub200") for m in ("mas", "si", "mas-lof", "si-lof")}
     assert wanted <= set(preset_names())
-    folder = Path(sys.modules["engram.bench.preset"].__file__).parent / "presets"
+    folder = Path(sys.modules["engram.bench.presets"].__file__).parent / "presets"
     for name in preset_names():
         preset = load_preset(name)
         assert f"{preset.dataset}-{preset.method}" == name

@@ -4,6 +4,7 @@ import copy
 import json
 import re
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engram.bench import paper
+from engram.bench import published as paper
+from engram.bench.figures import block_share, confusion_rates
 from engram.bench.plots import COLOURS
 from engram.bench.report import write_report
-from engram.bench.report.figures import block_share, confusion_rates
-from engram.bench.report.rows import group, load
+from engram.bench.results import group, load
 
 NASTY = '<b>&"'
 NAMES = ["apple", "bear", "$2 and $3", NASTY, "elm", "fox"]
@@ -203,7 +204,7 @@ def test_page_stands_alone_and_can_be_read_without_eyes(html: str):
     assert not any(colour.lower() in html for colour in COLOURS if colour.lower() not in STYLE)  # named, for the dark
 
 
-STYLE = (Path(write_report.__code__.co_filename).parent / "style.css").read_text(encoding="utf-8")
+STYLE = files("engram.html").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def luminance(colour: str) -> float:

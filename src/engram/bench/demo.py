@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from engram.bench.inputs import load_features
 from engram.bench.metrics import Psi, psi
 from engram.bench.offline import Recipe, offline_ideal
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset
 from engram.bench.protocol import TaskResult, class_order, run, split_tasks
 
 ROWS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")

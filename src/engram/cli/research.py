@@ -207,10 +207,10 @@ def bench(
     """Run the paper's protocol: half the classes first, then one at a time; write results.json and a report."""
     import torch
 
-    from engram.bench.bench import Bench, run_bench
     from engram.bench.inputs import import_features, load_features
-    from engram.bench.preset import load_preset, preset_for
+    from engram.bench.presets import load_preset, preset_for
     from engram.bench.report import write_report
+    from engram.bench.runner import Bench, run_bench
 
     names = list(preset or ()) + [preset_for(dataset, row) for row in method or (() if preset else PAPER_ROWS)]
     presets = [load_preset(name, settings or ()) for name in names]

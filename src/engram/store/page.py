@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from engram.bench.report.document import document
+from engram.html import document
 from engram.images.decode import ImageError, load_image
 from engram.store.answers import Evaluation, Wrong
 

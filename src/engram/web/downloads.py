@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from fastapi.responses import Response, StreamingResponse
 
-from engram.bench.report.document import document
+from engram.html import document
 from engram.web.limits import RefusedError
 from engram.web.views import ModelView
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from engram.bench.drawing import save_png
 from engram.bench.ledger.entries import entries_of
 from engram.bench.ledger.pictures import costs, psi
 from engram.bench.ledger.tables import cost_table, memory_table, protocol, psi_table
-from engram.bench.report.pictures import save_png
-from engram.bench.report.rows import DATASETS, Json, group, load
+from engram.bench.results import DATASETS, Json, group, load
 
 PSI_TABLES = {"cifar100": "Table 3", "cub200": "Table 5"}
 

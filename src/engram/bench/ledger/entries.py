@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from engram.bench import paper
-from engram.bench.report.rows import Row
+from engram.bench import published as paper
+from engram.bench.results import Row
 from engram.learner import About
 from engram.methods import METHODS
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from engram.bench import paper
+from engram.bench import published as paper
+from engram.bench.costs import apart, size
+from engram.bench.drawing import Panel, Picture, short, style
+from engram.bench.figures import SYMBOLS
 from engram.bench.ledger.entries import Entry, kept_bytes, seconds_per_task
 from engram.bench.plots import COLOURS, GREY
-from engram.bench.report.costs import apart, size
-from engram.bench.report.figures import SYMBOLS
-from engram.bench.report.pictures import Panel, Picture, short, style
-from engram.bench.report.rows import PSI, Row
+from engram.bench.results import PSI, Row
 
 
 def psi(dataset: str, entries: Sequence[Entry]) -> Picture:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from statistics import median
 
-from engram.bench import paper
+from engram.bench import published as paper
+from engram.bench.costs import size
 from engram.bench.ledger.entries import NOTHING, Entry, entries_of, kept_bytes, seconds_per_task
-from engram.bench.report.costs import size
-from engram.bench.report.rows import DATASETS, PSI, Json, Row
+from engram.bench.results import DATASETS, PSI, Json, Row
 
 REACHED = 0.05  # a published Ψ counts as reproduced from this far below it
 

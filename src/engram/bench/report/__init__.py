@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from engram.bench.costs import cost, memory
+from engram.bench.drawing import save_png
+from engram.bench.figures import accuracy, confusion, psi
 from engram.bench.plots import load_pyplot
-from engram.bench.report.costs import cost, memory
-from engram.bench.report.figures import accuracy, confusion, psi
 from engram.bench.report.page import render
-from engram.bench.report.pictures import save_png
-from engram.bench.report.rows import Json, group, load
+from engram.bench.results import Json, group, load
 
 __all__ = ["write_report"]
 

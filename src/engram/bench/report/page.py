@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from html import escape
 
+from engram.bench.drawing import FAINT, Key, Picture, svg
 from engram.bench.plots import COLOURS, GREY
-from engram.bench.report.document import document
-from engram.bench.report.pictures import FAINT, Key, Picture, svg
-from engram.bench.report.rows import DATASETS, Group, Run
-from engram.bench.report.tables import count, memory_table, other_table, psi_table, runs_table, tiles
+from engram.bench.report_tables import count, memory_table, other_table, psi_table, runs_table, tiles
+from engram.bench.results import DATASETS, Group, Run
+from engram.html import document
 
 _ABOUT = {
     "psi": (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.bench.plots import COLOURS, GREY, load_pyplot
-from engram.bench.report.rows import Row
+from engram.bench.results import Row
 
 INK = "#1b1f24"
 # How opaque grey areas are: what is only there to compare with.

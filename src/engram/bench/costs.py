@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.bench import paper
+from engram.bench import published as paper
+from engram.bench.drawing import INK, Panel, Picture, row_keys, short, style
 from engram.bench.plots import COLOURS, GREY
-from engram.bench.report.pictures import INK, Panel, Picture, row_keys, short, style
-from engram.bench.report.rows import Group, Row
+from engram.bench.results import Group, Row
 
 FLAVOURS = {
     "as_the_paper_counts": "As the paper counts",

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from engram.bench import paper
+from engram.bench import published as paper
 
 Json = Mapping[str, Any]
 DATASETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "digits": "Handwritten digits", "folder": "Own pictures"}

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.bench import paper
+from engram.bench import published as paper
+from engram.bench.drawing import FAINT, INK, Key, Panel, Picture, row_keys, short, style
 from engram.bench.plots import COLOURS, GREY
-from engram.bench.report.pictures import FAINT, INK, Key, Panel, Picture, row_keys, short, style
-from engram.bench.report.rows import PSI, Group, Row
+from engram.bench.results import PSI, Group, Row
 
 SYMBOLS = {"psi_base": "Ψ_base", "psi_new": "Ψ_new", "psi_all": "Ψ_all"}
 _OFFLINE = Key("offline, all classes at once", GREY, ":")

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from engram.bench.bench import Bench, run_bench, write_json
+from engram.bench.costs import apart
 from engram.bench.inputs import load_features
 from engram.bench.ledger import write_tables
 from engram.bench.ledger.entries import entries_of
 from engram.bench.ledger.pictures import costs
-from engram.bench.preset import Preset, load_preset
-from engram.bench.report.costs import apart
-from engram.bench.report.rows import PSI, group, load
+from engram.bench.presets import Preset, load_preset
+from engram.bench.results import PSI, group, load
+from engram.bench.runner import Bench, run_bench, write_json
 from engram.methods import METHODS
 
 SMALL = {

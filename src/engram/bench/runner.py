@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 import engram
-from engram.bench import paper
+from engram.bench import published as paper
 from engram.bench.metrics import psi
 from engram.bench.offline import Ideal, offline_ideal
-from engram.bench.preset import Preset
+from engram.bench.presets import Preset
 from engram.bench.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
 from engram.io import model_file
 from engram.learner import Learner, Progress, State, has_row_per_class
