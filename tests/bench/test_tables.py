@@ -1,7 +1,6 @@
 """Any method runs in the benchmark and resumes; the tables hold what was measured, published, kept and given."""
 
 import json
-import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -10,14 +9,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from engram.bench.costs import apart
+from engram.bench.drawing import move_apart
 from engram.bench.inputs import load_features
-from engram.bench.ledger import write_tables
-from engram.bench.ledger.entries import entries_of
-from engram.bench.ledger.pictures import costs
 from engram.bench.presets import Preset, load_preset
-from engram.bench.results import PSI, group, load
+from engram.bench.results import PSI, group, load, verdict
 from engram.bench.runner import Bench, run_bench, write_json
+from engram.bench.tables import comparable_costs, in_order, write_tables
 from engram.methods import METHODS
 
 SMALL = {
@@ -142,11 +139,17 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     assert "task of every test sample" in psi["HAT"][10]
     assert psi["GeppNet"][1:4] == ["–", "–", "0.727"]  # published, not run
     assert psi["MAS"][3] == "0.837"
+    marks = {"reproduced": "", "higher": " ▲", "lower": " ▼"}
+    seen = []
     for name, values in psi.items():
-        for measured, published in ((values[1], values[3]), (values[4], values[5]), (values[6], values[8])):
+        for i, at in enumerate(((1, 3), (4, 5), (6, 8))):
+            measured, published = (values[j] for j in at)
             if "–" not in (measured, published):
-                low = float(measured.split()[0]) < float(published) - 0.05
-                assert ("▼" in measured) == low, name
+                method = next(m for m in SMALL if METHODS[m].about.title == name)
+                judged = verdict(method, records[method][list(PSI)[i]]["mean"], float(published))
+                assert measured.partition(" ±")[2][6:] == marks[judged], name
+                seen.append(judged)
+    assert {"higher", "lower"} <= set(seen)
     memory = table_after(text, "## Table 4")
     assert memory["1-NN"][0] == "CUB-200-2011"
     assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
@@ -156,7 +159,7 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     assert further["1-NN"][3].endswith("kB")
 
 
-def test_the_pictures_are_pictures(results, tmp_path):
+def test_the_figures_are_pictures(results, tmp_path):
     text = write_tables([results], tmp_path)
     for name in re.findall(r"\]\((.*?)\)", text):
         with Image.open(tmp_path / name) as image:
@@ -168,22 +171,21 @@ def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_
     elsewhere = {**next(r for r in results["records"] if r["method"] == "slda"), "backbone": "vgg19:conv4_1@32:abc"}
     more = {**results, "records": [*results["records"], elsewhere]}
     rows = [row for found in group(load([more])) for row in found.rows]
-    entries = entries_of("cub200", rows)
+    named = in_order(rows)
     usual = rows[0].record["backbone"].split("@")[0].split(",")[0]
-    titles = [entry.title for entry in entries if entry.method == "slda"]
+    titles = [row.label for row in named if row.method == "slda"]
     assert titles == [f"SLDA · {usual.split(':')[0]}", "SLDA · vgg19"]
-    assert sum(entry.title == "iCaRL" for entry in entries) == 1
-    picture = costs(entries)
-    assert usual in picture.note
-    assert all("SLDA · vgg19" not in panel.alt for panel in picture.panels)
-    assert not costs(entries_of("cub200", rows[:-1])).note
+    assert sum(row.label == "iCaRL" for row in named) == 1
+    figure = comparable_costs(named)
+    assert usual in figure.note
+    assert all("SLDA · vgg19" not in panel.alt for panel in figure.panels)
+    assert not comparable_costs(in_order(rows[:-1])).note
     assert set(titles) < set(table_after(write_tables([more], tmp_path), "## Table 5"))
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():
-    ends = [(1.0, "a", ""), (50.0, "b", ""), (55.0, "c", ""), (90.0, "d", ""), (95.0, "e", "")]
-    places = [math.log10(place) for place in apart(ends, (1.0, 100.0), 0.1)]
+    places = move_apart([0.0, 0.85, 0.87, 0.977, 0.989], 0.1)
     assert places[0] == 0.0  # nothing is near, so it stays
     gaps = [above - below for below, above in pairwise(places)]
-    assert min(gaps) >= 0.2 - 1e-9
-    assert max(places) <= 2
+    assert min(gaps) >= 0.1 - 1e-9
+    assert max(places) <= 1

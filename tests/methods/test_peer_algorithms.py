@@ -7,7 +7,7 @@ import pytest
 import torch
 from peers import make
 
-from engram.bench.runner import memory_at
+from engram.bench.metrics import memory_at
 from engram.methods import gan_replay, gem, hat
 from engram.methods.ewc import fisher
 from engram.methods.fearnet import amygdala, draw, encode, unit

@@ -1,19 +1,17 @@
-"""A picture is a few panels: side by side in a PNG, one by one in the page, where they wrap on a small screen."""
+"""A figure is a few panels: side by side in a PNG, one by one in a page, where they wrap on a small screen."""
 
 import io
 import re
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.bench.plots import COLOURS, GREY, load_pyplot
-from engram.bench.results import Row
-
+# Okabe and Ito's colours: told apart by everyone. Grey is for what is only there to compare with.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#777777"
 INK = "#1b1f24"
-# How opaque grey areas are: what is only there to compare with.
-FAINT = 0.45
 
 _SETTINGS: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: sharp, searchable, in the page's font
@@ -38,16 +36,6 @@ _NAMED = {
 
 
 @dataclass(frozen=True)
-class Key:
-    """A legend's entry: a line, or a block where `block` is set."""
-
-    label: str
-    colour: str
-    dash: str = "-"
-    block: bool = False
-
-
-@dataclass(frozen=True)
 class Panel:
     """One pair of axes: what it shows, in words, and how it is drawn."""
 
@@ -58,25 +46,31 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """Panels of one size, at most `columns` in a row."""
 
     name: str
     panels: Sequence[Panel]
     size: tuple[float, float] = (4.3, 3.3)
     columns: int = 3
-    keys: Sequence[Key] = field(default=())
     note: str = ""
 
 
+def load_pyplot() -> Any:
+    """Matplotlib, drawing to files only; needs the extra `engram[plot]`."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise ValueError("drawing needs matplotlib; install it with: pip install 'engram[plot]'") from None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
 def style(position: int) -> tuple[str, str]:
-    """Colour and dashes of the row at some position; six colours, then the same again, dashed."""
+    """Colour and dashes of the line at some position; six colours, then the same again, dashed."""
     return COLOURS[position % len(COLOURS)], ("-", "--", "-.", ":")[position // len(COLOURS) % 4]
-
-
-def row_keys(rows: Sequence[Row], block: bool = False) -> list[Key]:
-    """The legend's entries of some rows."""
-    return [Key(row.label, *style(i), block=block) for i, row in enumerate(rows)]
 
 
 def short(text: str, length: int = 24) -> str:
@@ -84,55 +78,70 @@ def short(text: str, length: int = 24) -> str:
     return text if len(text) <= length else text[: length - 1] + "…"
 
 
-def save_png(picture: Picture, path: Path, title: str) -> None:
+def name_lines(axis: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Write the name of every line beside its end: x and y of the end, the name, the colour. Limits are set before."""
+    to_axis = axis.transData + axis.transAxes.inverted()
+    found = sorted((float(to_axis.transform((x, y))[1]), (x, y), name, colour) for x, y, name, colour in ends)
+    height = axis.figure.get_size_inches()[1]
+    places = move_apart([place for place, *_ in found], min(0.2 / height, 0.95 / len(found)))
+    for place, (_, end, name, colour) in zip(places, found, strict=True):
+        axis.annotate(
+            short(name),
+            xy=end,
+            xytext=(1.05, place),
+            textcoords="axes fraction",
+            color=colour,
+            va="center",
+            fontsize=9,
+            arrowprops={"arrowstyle": "-", "color": colour, "lw": 0.6, "relpos": (0, 0.5), "shrinkB": 1},
+            annotation_clip=False,
+        )
+
+
+def move_apart(places: Sequence[float], least: float) -> list[float]:
+    """Ascending heights, from 0 to 1, moved up where two are nearer than `least`; and down where one would leave."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + least) if moved else place)
+    ceiling = 1 - least / 2
+    for number in reversed(range(len(moved))):
+        moved[number] = min(moved[number], ceiling)
+        ceiling = moved[number] - least
+    return moved
+
+
+def save_png(figure: Figure, path: Path, title: str) -> None:
     """All panels in one image."""
     pyplot = load_pyplot()
-    columns = min(picture.columns, len(picture.panels))
-    lines = -(-len(picture.panels) // columns)
-    width, height = picture.size
+    columns = min(figure.columns, len(figure.panels))
+    lines = -(-len(figure.panels) // columns)
+    width, height = figure.size
     with pyplot.rc_context(_SETTINGS):
-        figure, axes = pyplot.subplots(
-            lines, columns, figsize=(width * columns, (height + 0.3) * lines + 0.7), squeeze=False, layout="constrained"
-        )
-        for axis, panel in zip(axes.flat, picture.panels, strict=False):
+        image = pyplot.figure(figsize=(width * columns, (height + 0.3) * lines + 0.7), layout="constrained")
+        for number, panel in enumerate(figure.panels, 1):
+            axis = image.add_subplot(lines, columns, number)
             panel.draw(axis)
             axis.set_title(panel.title, fontsize=11)
-        for axis in list(axes.flat)[len(picture.panels) :]:
-            axis.set_visible(False)
-        figure.suptitle(title, fontsize=12, fontweight="bold")
-        if picture.keys:
-            handles = [_handle(key) for key in picture.keys]
-            figure.legend(handles=handles, loc="outside lower center", ncols=min(6, len(handles)), frameon=False)
-        elif picture.note:
-            figure.supxlabel(textwrap.fill(picture.note, int(14 * width * columns)), fontsize=9)
-        figure.savefig(path, dpi=130, metadata={"Software": None})
-        pyplot.close(figure)
+        image.suptitle(title, fontsize=12, fontweight="bold")
+        if figure.note:
+            image.supxlabel(textwrap.fill(figure.note, int(14 * width * columns)), fontsize=9)
+        image.savefig(path, dpi=130, metadata={"Software": None})
+        pyplot.close(image)
 
 
-def svg(picture: Picture, number: int, salt: str) -> str:
-    """One panel as an element to put into a page; `salt` keeps its ids apart from those of other pictures."""
+def svg(figure: Figure, number: int, salt: str) -> str:
+    """One panel as an element to put into a page; `salt` keeps its ids apart from those of other figures."""
     pyplot = load_pyplot()
-    with pyplot.rc_context({**_SETTINGS, "svg.hashsalt": f"{salt}-{picture.name}-{number}"}):
-        figure, axis = pyplot.subplots(figsize=picture.size, layout="constrained")
-        picture.panels[number].draw(axis)
+    with pyplot.rc_context({**_SETTINGS, "svg.hashsalt": f"{salt}-{figure.name}-{number}"}):
+        image, axis = pyplot.subplots(figsize=figure.size, layout="constrained")
+        figure.panels[number].draw(axis)
         out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        pyplot.close(figure)
+        image.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        pyplot.close(image)
     text = out.getvalue()
     text = re.sub(r"<(metadata|style).*?</\1>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in every picture, and nothing refers to them
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in every figure, and nothing refers to them
     text = re.sub(r"\n\s*", "\n", text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r'\1 aria-hidden="true"', text, count=1)
     return re.sub(r"#[0-9a-f]{6}\b", lambda match: _NAMED.get(match[0], match[0]), text)
-
-
-def _handle(key: Key) -> Any:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    if key.block:
-        return Patch(facecolor=key.colour, alpha=FAINT if key.colour == GREY else 1.0, label=key.label)
-    line: Any = Line2D([], [], color=key.colour, linewidth=2, label=key.label)
-    line.set_linestyle(key.dash)
-    return line
