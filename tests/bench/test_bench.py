@@ -143,10 +143,10 @@ def test_a_killed_run_resumes_and_ends_with_the_same_numbers(finished, tmp_path)
     arguments = ("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run")
     command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
     state = tmp_path / "run" / "state"
-    for part in ("digits-mas-order0/tasks.json", "digits-mas-order1/tasks.json", "digits-si-lof-order0/tasks.json"):
+    for part in ("digits-mas-order0", "digits-mas-order1", "digits-si-lof-order0"):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 120
-        while not (state / part).exists() and process.poll() is None and time.monotonic() < deadline:
+        while not (state / part / "learner.engram").exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -1,30 +1,20 @@
 """One or more results files as a page to look at: everything in one HTML file, and the figures as PNG."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
+from itertools import chain
 from pathlib import Path
 from statistics import mean, median
 
-from engram.bench import published
 from engram.bench.drawing import Figure, load_pyplot, save_png, svg
 from engram.bench.figures import FLAVOURS, accuracy, confusion, costs, memory, psi
-from engram.bench.results import (
-    MARKS,
-    NEAR,
-    NEAR_PEERS,
-    PSI,
-    Group,
-    Json,
-    Run,
-    dataset_title,
-    group,
-    load,
-    published_only,
-)
+from engram.bench.results import Group, Json, Run, dataset_title, group, load
+from engram.bench.tables import psi_columns
 from engram.bench.units import count, seconds, size, spread
-from engram.html import Cell, Content, document, table, tiles
+from engram.html import Cell, document, table, tiles
 
 _ABOUT = {
     "psi": (
@@ -136,44 +126,10 @@ def _tiles(group: Group) -> str:
 
 
 def _psi_table(group: Group) -> str:
-    """Ψ with the measured α_ideal, the paper's number and the difference, and Ψ with the paper's constant."""
-    compared = group.dataset in published.PSI
-    constants = sorted({r.record["paper_ideal"]["alpha_ideal"] for r in group.rows if r.record.get("paper_ideal")})
-    head, groups = ["method"], []
-    for field, symbol in PSI.items():
-        names = ["measured", *["published", "difference"] * compared]
-        if constants and field != "psi_new":  # Ψ_new is divided by nothing
-            names.append(f"with α_ideal {', '.join(f'{constant:.3f}' for constant in constants)}")
-        head += names
-        groups.append((symbol, len(names)))
-    lines: list[list[Content]] = []
-    for row in group.rows:
-        line: list[Content] = [row.label]
-        for i, field in enumerate(PSI):
-            line.append(_spread(row.record[field]))
-            if compared and row.published:
-                gap = f"{row.record[field]['mean'] - row.published[i]:+.3f}".replace("-", "−")
-                judged = row.verdicts[i]
-                line += [f"{row.published[i]:.3f}", Cell(f"{MARKS[judged]} {gap}".strip(), judged)]
-            elif compared:
-                line += [None, None]
-            if constants and field != "psi_new":
-                line.append(_spread((row.record.get("paper_ideal") or {}).get(field)))
-        lines.append(line)
-    for method, values in published_only(group.rows).items():
-        line = [Cell(escape(published.NAMES[method]), "peer")]
-        for field, value in zip(PSI, values, strict=True):
-            line += [None, Cell(f"{value:.3f}", "peer"), None, *[None] * bool(constants and field != "psi_new")]
-        lines.append(line)
-    several = any(len(row.record["orders"]) > 1 for row in group.rows)
-    notes = ["Mean ± standard deviation over class orders." if several else "One class order: no spread is known."]
-    if compared:
-        notes.append(
-            f"Difference: measured less published, green where it is within {NEAR} ({NEAR_PEERS} for the systems the "
-            f"paper compares with), ▲ or ▼ where it is not. The published Ψ divide by an α_ideal of "
-            f"{published.IDEAL[group.dataset]}, an offline network on ResNet-50 features. Rows in grey: not run here."
-        )
-    return table("Ψ of every method", head, lines, groups) + f'<p class="note">{" ".join(notes)}</p>'
+    columns, lines, note = psi_columns(group.rows)
+    groups = [(symbol, len(names)) for symbol, names in columns.items()]
+    html = table("Ψ of every method", ["method", *chain(*columns.values())], lines, groups)
+    return f'{_soften(html)}<p class="note">{escape(note)}</p>'
 
 
 def _accuracy_table(group: Group) -> str:
@@ -183,10 +139,14 @@ def _accuracy_table(group: Group) -> str:
     lines = []
     for row in group.rows:
         spent = row.courses("seconds")
-        line: list[Content] = [row.label, f"{row.record['alpha_ideal']['accuracy']:.3f}"]
-        line += [_spread(row.record.get(field)) for field in fields]
+        measured = (row.record.get(field) for field in fields)
+        line = [
+            row.label,
+            f"{row.record['alpha_ideal']['accuracy']:.3f}",
+            *(spread(m) if m else None for m in measured),
+        ]
         lines.append([*line, seconds(mean(course[0] for course in spent)), seconds(mean(map(sum, spent)))])
-    return table("Accuracy as today's papers report it", head, lines)
+    return _soften(table("Accuracy as today's papers report it", head, lines))
 
 
 def _memory_table(group: Group) -> str:
@@ -205,11 +165,9 @@ def _memory_table(group: Group) -> str:
     return table("Memory kept", head, lines, groups)
 
 
-def _spread(measured: Json | None) -> Content:
-    if measured is None:
-        return None
-    value, *deviation = spread(measured).split(" ", 1)
-    return Cell(value + "".join(f' <span class="spread">{text}</span>' for text in deviation))
+def _soften(html: str) -> str:
+    """Let standard deviations stand back behind the means."""
+    return re.sub(r"± [\d.]+", r'<span class="spread">\g<0></span>', html)
 
 
 def _runs(runs: Sequence[Run], groups: Sequence[Group]) -> str:

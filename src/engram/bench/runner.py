@@ -78,7 +78,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     tasks = split_tasks(order, bench.base, bench.step)
     files = _Files(
         bench.out / "state" / f"{preset.name}-order{seed}",
-        {"config": _jsonable(asdict(preset.config)), "backbone": bench.backbone, "order": order, "tasks": tasks},
+        {"config": _plain(preset.config), "backbone": bench.backbone, "order": order, "tasks": tasks},
     )
     if finished := files.finished():
         return finished
@@ -115,52 +115,52 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
 
 
 class _Files:
-    """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has."""
+    """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has ended."""
 
     def __init__(self, folder: Path, identity: Json) -> None:
-        self.folder, self.identity = folder, identity
-        self.tasks, self.learner, self.course = folder / "tasks.json", folder / "learner.engram", folder / "course.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.learner, self.course, self.identity = folder / "learner.engram", folder / "course.json", identity
 
     def checkpoint(self, learner: Learner, results: Sequence[TaskResult]) -> None:
-        """Results first, the learner second: a learner on disk always has the results of all it has learned."""
-        self._write(self.tasks, [asdict(result) for result in results])
-        state = learner.state()
-        model_file.write(self.learner, state.tensors, {"learner": state.meta})
+        """The learner and the results of all it has learned, in one file."""
+        state, tasks = learner.state(), [asdict(result) for result in results]
+        model_file.write(
+            self.learner, state.tensors, {"learner": state.meta, "tasks": tasks, "identity": self.identity}
+        )
 
     def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
         if not self.learner.exists():
             return None, []
         tensors, header = model_file.read(self.learner)
-        learner = kind.from_state(State(tensors, header["learner"]), device)
-        return learner, [TaskResult(**task) for task in self._read(self.tasks)[: learner.tasks_learned]]
+        self._check(header["identity"])
+        return kind.from_state(State(tensors, header["learner"]), device), [TaskResult(**t) for t in header["tasks"]]
 
     def finish(self, course: Json) -> Json:
         """Keep the numbers; the learner has done its work."""
-        self._write(self.course, course)
-        for path in (self.learner, self.tasks):
-            path.unlink(missing_ok=True)
+        write_json(self.course, {"identity": self.identity, "content": course})
+        self.learner.unlink(missing_ok=True)
         return course
 
     def finished(self) -> Json | None:
         """The numbers, if the run has ended."""
-        return self._read(self.course) if self.course.exists() else None
+        if not self.course.exists():
+            return None
+        stored = json.loads(self.course.read_text(encoding="utf-8"))
+        self._check(stored["identity"])
+        return dict(stored["content"])
 
-    def _write(self, path: Path, content: Any) -> None:
-        write_json(path, {"identity": self.identity, "content": content})
-
-    def _read(self, path: Path) -> Any:
-        stored = json.loads(path.read_text())
-        if stored["identity"] != self.identity:
-            raise ValueError(f"{self.folder} holds another run's work; choose another --out, or remove that folder")
-        return stored["content"]
+    def _check(self, identity: Json) -> None:
+        if identity != self.identity:
+            folder = self.course.parent
+            raise ValueError(f"{folder} holds another run's work; choose another --out, or remove that folder")
 
 
 def _ideal(bench: Bench) -> Ideal:
     """The offline accuracy, measured once per folder."""
     path = bench.out / "state" / "ideal.json"
     if path.exists():
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         if content.pop("backbone") == bench.backbone:
             return Ideal.from_json(content)
     ideal = offline_ideal(bench.train, bench.test)
@@ -177,7 +177,7 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
         "method": preset.method,
         "learner": preset.learner.method,
         "preset": preset.name,
-        "config": _jsonable(asdict(preset.config)),
+        "config": _plain(preset.config),
         "protocol": {
             "base": bench.base,
             "step": bench.step,
@@ -238,8 +238,9 @@ def _shorten(task: Json) -> Json:
     return {key: round(value, 6) if isinstance(value, float) else value for key, value in task.items()}
 
 
-def _jsonable(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def _plain(config: Any) -> Any:
+    """As it is when it has been read back."""
+    return json.loads(json.dumps(asdict(config)))
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -23,6 +23,7 @@ from engram.bench.results import (
     published_only,
 )
 from engram.bench.units import size, spread
+from engram.html import Cell, Content
 from engram.methods import METHODS
 
 NOTHING = "–"
@@ -39,7 +40,7 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: st
         own = in_order([row for row in rows if row.record["dataset"] == dataset])
         name = dataset_title(dataset)
         title = _NUMBERS.get(dataset, "") + name
-        parts += [f"## {title}", " ".join(dict.fromkeys(row.protocol for row in own)), psi_table(dataset, own)]
+        parts += [f"## {title}", " ".join(dict.fromkeys(row.protocol for row in own)), psi_table(own)]
         parts.append(f"![Ψ of every method](psi-{dataset}.png)")
         save_png(psi(own), folder / f"psi-{dataset}.png", title)
         parts += [f"### What a further class costs, {name}", cost_table(own), *([note] if note else [])]
@@ -73,36 +74,60 @@ def comparable_costs(rows: Sequence[Row]) -> Figure:
     return replace(costs(kept, ("kept_bytes", "seconds")), note=note)
 
 
-def psi_table(dataset: str, rows: Sequence[Row]) -> str:
-    """Ψ as measured and as published, and what else the method was given."""
-    constant = published.IDEAL.get(dataset)
-    head = ["method", "features"]
-    for field, symbol in PSI.items():  # Ψ_new is divided by nothing
-        head += [symbol, *([f"by {constant}"] if constant and field != "psi_new" else []), "published"]
-    lines = []
+def psi_columns(rows: Sequence[Row]) -> tuple[dict[str, list[str]], list[list[Content]], str]:
+    """The columns under every Ψ, a line for each row and for what was only published, and a note.
+
+    Each Ψ stands as measured and, where the paper has it, as published, with the difference and its verdict, and as it
+    would be with the paper's α_ideal.
+    """
+    dataset = rows[0].record["dataset"]
+    compared, constant = dataset in published.PSI, published.IDEAL.get(dataset)
+    columns = {symbol: ["measured", *["published", "difference"] * compared] for symbol in PSI.values()}
+    divided = ("psi_base", "psi_all") if constant else ()  # Ψ_new is divided by nothing
+    for field in divided:
+        columns[PSI[field]].append(f"with α_ideal {constant:.3f}")
+    lines: list[list[Content]] = []
     for row in rows:
-        line = [row.label, row.features]
+        line: list[Content] = [row.label]
         for i, field in enumerate(PSI):
-            mark = MARKS[row.verdicts[i]] if row.published else ""
-            line.append(f"{spread(row.record[field])} {mark}".strip())
-            if constant and field != "psi_new":
+            line.append(spread(row.record[field]))
+            if row.published:
+                gap = f"{row.record[field]['mean'] - row.published[i]:+.3f}".replace("-", "−")
+                judged = row.verdicts[i]
+                line += [f"{row.published[i]:.3f}", Cell(f"{MARKS[judged]} {gap}".strip(), judged)]
+            elif compared:
+                line += [None, None]
+            if field in divided:
                 theirs = row.record.get("paper_ideal")
-                line.append(f"{theirs[field]['mean']:.3f}" if theirs else NOTHING)
-            line.append(f"{row.published[i]:.3f}" if row.published else NOTHING)
-        lines.append([*line, "yes" if row.about.keeps_samples else "no", row.about.given])
-    for method, (base, new, everything) in published_only(rows).items():
-        numbers = [NOTHING, NOTHING, f"{base:.3f}", NOTHING, f"{new:.3f}", NOTHING, NOTHING, f"{everything:.3f}"]
-        lines.append([published.NAMES[method], NOTHING, *numbers, NOTHING, NOTHING])
-    ideals = sorted({(row.features, row.record["alpha_ideal"]["accuracy"]) for row in rows})
-    notes = ["Mean ± standard deviation over class orders; Ψ is relative to an offline network on the same features:"]
-    notes.append(", ".join(f"α_ideal {accuracy:.3f} ({features})" for features, accuracy in ideals) + ".")
-    if dataset in published.PSI:
-        notes.append(
-            f"The published numbers divide by an α_ideal of {constant}, an offline network on other features, and so "
-            f"do the columns named so. ▲, ▼: higher or lower than published by more than {NEAR} ({NEAR_PEERS} for the "
-            "systems the paper compares with)."
+                line.append(spread(theirs[field]) if theirs else None)
+        lines.append(line)
+    for method, values in published_only(rows).items():
+        line = [Cell(published.NAMES[method], "peer")]
+        for field, value in zip(PSI, values, strict=True):
+            line += [None, Cell(f"{value:.3f}", "peer"), None, *[None] * (field in divided)]
+        lines.append(line)
+    several = any(len(row.record["orders"]) > 1 for row in rows)
+    note = "Mean ± standard deviation over class orders." if several else "One class order: no spread is known."
+    if compared:
+        note += (
+            f" Difference: measured less published, ▲ or ▼ where it is more than {NEAR} ({NEAR_PEERS} for the systems "
+            f"the paper compares with). The published Ψ divide by an α_ideal of {constant}, an offline network on "
+            "ResNet-50 features. Rows without a measurement were not run here."
         )
-    return markdown([*head, "keeps old samples", "what else it was given"], lines) + "\n\n" + " ".join(notes)
+    return columns, lines, note
+
+
+def psi_table(rows: Sequence[Row]) -> str:
+    """Ψ as measured and as published, and what else the method was given."""
+    columns, lines, note = psi_columns(rows)
+    head = ["method", "features", *(name for symbol, names in columns.items() for name in (symbol, *names[1:]))]
+    about = [(row.features, "yes" if row.about.keeps_samples else "no", row.about.given) for row in rows]
+    about += [(NOTHING, NOTHING, NOTHING)] * (len(lines) - len(rows))  # only published
+    full = [[name, of, *psi, *more] for (name, *psi), (of, *more) in zip(lines, about, strict=True)]
+    ideals = sorted({(row.features, row.record["alpha_ideal"]["accuracy"]) for row in rows})
+    measured = ", ".join(f"{accuracy:.3f} ({features})" for features, accuracy in ideals)
+    note += f" α_ideal as measured: {measured}."
+    return markdown([*head, "keeps old samples", "what else it was given"], full) + "\n\n" + note
 
 
 def cost_table(rows: Sequence[Row]) -> str:
@@ -145,7 +170,11 @@ def memory_table(rows: Sequence[Row]) -> str:
     return markdown(head, lines) + "\n\n" + note
 
 
-def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], lines: Iterable[Sequence[Content]]) -> str:
     """A table in Markdown."""
-    rows = [head, ["---"] * len(head), *lines]
+    rows = [head, ["---"] * len(head), *(map(_plain, line) for line in lines)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows)
+
+
+def _plain(content: Content) -> str:
+    return content.html if isinstance(content, Cell) else NOTHING if content is None else content

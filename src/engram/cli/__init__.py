@@ -11,7 +11,6 @@ from engram.cli import demo as demo  # isort: skip
 from engram.cli import features as features  # isort: skip
 from engram.cli import bench as bench  # isort: skip
 from engram.cli import methods as methods  # isort: skip
-from engram.cli import report as report  # isort: skip
 from engram.cli.app import main
 
 __all__ = ["main"]

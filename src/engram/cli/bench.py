@@ -1,4 +1,4 @@
-"""The command `bench`: the paper's protocol, with all its options."""
+"""The commands of the laboratory: `bench`, and `tables` and `report` of its results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from engram.cli.app import app, console, print_json, progress
+from engram.cli.app import app, console, note, print_json, progress
 from engram.cli.groups import Source, expand
 from engram.cli.options import RESEARCH, AsJson
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engram.bench.runner import Bench
     from engram.learner import Progress
 
+Runs = Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")]
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")
 
 
@@ -117,20 +118,12 @@ def bench(
 
 
 def _read_features(source: Source, exported: Path | None) -> Inputs:
-    from engram.bench.inputs import import_features, load_features
+    from engram.bench.inputs import import_features
 
     if exported is not None:
         return import_features(exported, source.dataset, source.device)
     with progress(f"{source.dataset} features") as update:
-        return load_features(
-            source.dataset,
-            source.data,
-            backbone=source.backbone,
-            weights=source.weights,
-            cache=source.cache,
-            device=source.device,
-            progress=update,
-        )
+        return source.load(progress=update)
 
 
 def _run(plan: Bench, presets: list[Preset]) -> dict[str, Any]:
@@ -147,3 +140,38 @@ def _run(plan: Bench, presets: list[Preset]) -> dict[str, Any]:
             bars.update(bar, completed=done, description=f"{name} order {seed} task {task + 1}/{tasks} {at}")
 
         return run_bench(plan, presets, show)
+
+
+@app.command(rich_help_panel=RESEARCH)
+def tables(
+    runs: Runs,
+    out: Annotated[Path, typer.Option(help="Folder for tables.md and its figures.")] = Path("tables"),
+    as_json: AsJson = False,
+) -> None:
+    """Make the paper's Tables 3, 5 and 4 with all methods run and all published, and the figures beside them."""
+    from engram.bench.tables import write_tables
+
+    text = write_tables(runs, out)
+    if as_json:
+        print_json({"out": str(out), "files": sorted(path.name for path in out.iterdir())})
+        return
+    typer.echo(text)
+    note(f"tables and figures in {out}")
+
+
+@app.command(rich_help_panel=RESEARCH)
+def report(
+    runs: Runs,
+    out: Annotated[Path | None, typer.Option(help="Where to write the report (default: the first folder).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Rebuild the report of a run, or compare several."""
+    from engram.bench.report import write_report
+
+    target = out or (runs[0] if runs[0].is_dir() else runs[0].parent)
+    write_report(runs, target)
+    page = target / "report.html"
+    if as_json:
+        print_json({"report": str(page)})
+    else:
+        typer.echo(f"report in {page}")

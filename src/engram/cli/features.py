@@ -26,7 +26,7 @@ def features(
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
     from engram import backbones
-    from engram.bench.inputs import export_features, load_features
+    from engram.bench.inputs import export_features
     from engram.datasets import load
     from engram.images import FeatureCache
 
@@ -50,15 +50,7 @@ def features(
         if stored.skipped:
             note(f"{len(stored.skipped):,} pictures could not be read and were skipped")
     if export is not None:
-        inputs = load_features(
-            dataset,
-            source.data,
-            backbone=source.backbone,
-            weights=source.weights,
-            cache=source.cache,
-            half=half,
-            device=device,
-        )
+        inputs = source.load(half=half)
         export_features(export, dataset, inputs, half=half)
         result["export"] = str(export)
     if as_json:

@@ -5,11 +5,14 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engram.cli.options import Device
+
+if TYPE_CHECKING:
+    from engram.bench.inputs import Inputs
 
 
 def expand(command: Callable[..., None]) -> Callable[..., None]:
@@ -46,3 +49,10 @@ class Source:
     )
     cache: Annotated[Path | None, typer.Option(help="Feature cache (default: $ENGRAM_CACHE).")] = None
     device: Device = "auto"
+
+    def load(self, **more: Any) -> "Inputs":
+        """The features, from the cache or computed."""
+        from engram.bench.inputs import load_features
+
+        network: Any = {"backbone": self.backbone, "weights": self.weights, "cache": self.cache, "device": self.device}
+        return load_features(self.dataset, self.data, **network, **more)
