@@ -69,7 +69,7 @@ def bench(
     source: Source,
     rows: Rows,
     protocol: Protocol,
-    features: Annotated[Path | None, typer.Option(help="File of engram features --export; no pictures are needed.")] = (
+    features: Annotated[Path | None, typer.Option(help="File of engram features --export; no images are needed.")] = (
         None
     ),
     out: Annotated[Path, typer.Option(help="Folder for results; a stopped run goes on from there.")] = Path("bench"),

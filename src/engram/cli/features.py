@@ -32,12 +32,12 @@ def features(
 
     dataset, device = source.dataset, source.device
     store = FeatureCache(source.cache, dtype="float16" if half else "float32")
-    pictures = load(dataset, source.data, download=download)
+    images = load(dataset, source.data, download=download)
     if dataset == "digits":
         raise ValueError("the digits are feature vectors already; choose cifar100, cub200 or folder")
     network = backbones.create(source.backbone, weights=source.weights)
     result: dict[str, object] = {"kept_in": str(store.root), "backbone": network.identity}
-    for name, split in (("train", pictures.train), ("test", pictures.test)):
+    for name, split in (("train", images.train), ("test", images.test)):
         if split is None:
             continue
         with progress(f"{dataset} {name}") as update:

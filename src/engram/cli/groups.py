@@ -37,7 +37,7 @@ def expand(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, and the network that turns its pictures into features."""
+    """A data set, and the network that turns its images into features."""
 
     dataset: Annotated[str, typer.Argument(help="cifar100, cub200, digits or folder.")]
     data: Annotated[Path | None, typer.Option(help="Where the data set lies (default: $ENGRAM_DATA).")] = None
