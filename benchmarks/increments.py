@@ -14,9 +14,9 @@ import torch
 from table import parser, row, show
 
 from engram.bench.inputs import import_features
-from engram.bench.paper import OWN
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset, preset_names
 from engram.bench.protocol import class_order
+from engram.bench.published import OWN
 from engram.methods import METHODS
 
 FEW = 10  # FearNet sleeps once in so many
@@ -52,7 +52,8 @@ def main():
     options = options.parse_args()
     train = import_features(options.features, options.dataset, options.device).train
     rows = []
-    for method in options.method or [*OWN, *(name for name in METHODS if name != "prototypes")]:
+    every = [name for name in dict.fromkeys([*OWN, *METHODS]) if f"{options.dataset}-{name}" in preset_names()]
+    for method in options.method or every:
         first, last, few, many = cost(load_preset(f"{options.dataset}-{method}"), train, options.device)
         rows += [
             row(f"{method}: an early class", first, "s"),

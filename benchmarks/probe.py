@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engram import backbones, data
+from engram import backbones, datasets
 from engram.device import resolve_device
 from engram.images import extract
 
@@ -85,9 +85,9 @@ def probe(
 
 
 def features_of(
-    split: data.Split, classes: list[str], backbone: backbones.Backbone, device: torch.device, every: int
+    split: datasets.Split, classes: list[str], backbone: backbones.Backbone, device: torch.device, every: int
 ) -> tuple[np.ndarray, Tensor]:
-    """Extract the features of every n-th picture; with some that cannot be read there is nothing to compare."""
+    """Extract the features of every n-th image; where some cannot be read there is nothing to compare."""
     shown = sys.stderr.isatty()
 
     def progress(done: int, total: int) -> None:
@@ -107,13 +107,13 @@ def main() -> int:
     parser.add_argument("--weights", type=Path, metavar="FILE", help="else ENGRAM_WEIGHTS, else the backbone's own")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--shrinkage", type=float, default=0.01, help="of LDA's covariance (default %(default)s)")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th picture, for a quick look")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="take every N-th image, for a quick look")
     parser.add_argument("--json", type=Path, metavar="PATH")
     arguments = parser.parse_args()
 
     device = resolve_device(arguments.device)
     backbone = backbones.create(arguments.backbone, weights=arguments.weights)
-    dataset = getattr(data, arguments.dataset)(arguments.data)
+    dataset = getattr(datasets, arguments.dataset)(arguments.data)
     began = time.perf_counter()
     train, test = (
         features_of(split, dataset.classes, backbone, device, arguments.every)

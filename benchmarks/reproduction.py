@@ -9,16 +9,16 @@ method on the same features, the later one counts.
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
-from engram.bench import paper
-from engram.bench.ledger import write_tables
-from engram.methods import METHODS
+from engram.bench import published
+from engram.bench.results import PSI, method_title, verdict
+from engram.bench.tables import markdown, write_tables
+from engram.bench.units import spread
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
-PARTS = {"psi_base": "Ψ_base", "psi_new": "Ψ_new", "psi_all": "Ψ_all"}
-NEAR, NEAR_PEERS = 0.03, 0.05  # a published number is reproduced when ours is this close
 TABLES = (
     "cifar100-vgg16",
     "cifar100-vgg16-mas-lof",
@@ -53,47 +53,43 @@ def configuration(record):
     return record["dataset"], record["backbone"], record["method"]
 
 
-def verdict(ours, published, near):
-    gap = round(ours - published, 4)
-    return "better" if gap > near else "reproduced" if gap >= -near else "**not reproduced**"
-
-
-def spread(measured):
-    return f"{measured['mean']:.3f} ± {measured['std']:.3f}"
-
-
 def table(name):
     """One line for every published number a results file has a measurement for, and one for every other method."""
     content = read(name)
     if name.startswith("increments/"):
         return increments_table(name, content)
     run, first = content["run"], content["records"][0]
-    lines = [
-        f"`{run['command']}`  ",
+    lines, others = [], []
+    for record in content["records"]:
+        method = record["method"]
+        theirs = published.PSI[record["dataset"]].get(method)
+        if theirs is None:
+            measured = [*(record[field] for field in PSI), record["final_accuracy"]]
+            others.append([method_title(method), *map(spread, measured)])
+            continue
+        for (field, symbol), number in zip(PSI.items(), theirs, strict=True):
+            line = [method_title(method), symbol, f"{number:.3f}"]
+            for ours in (record[field], record["paper_ideal"][field]):
+                line += [spread(ours), verdict(method, ours["mean"], number)]
+            lines.append(line)
+    parts = [
+        f"`{run['command']}`  \n"
         f"[results/{name}.json](../results/{name}.json): {run['device']}, torch {run['torch']}, revision "
         f"{run['git_revision'][:7]}, α_ideal measured {first['alpha_ideal']['accuracy']:.3f}, "
-        f"paper's constant {paper.IDEAL[first['dataset']]}.",
-        "",
-        "| configuration | number | paper | ours | ours, paper's α_ideal | verdict |",
-        "|---|---|---|---|---|---|",
+        f"paper's constant {published.IDEAL[first['dataset']]}.",
+        f"By our α_ideal {counted(line[4] for line in lines)}; by the paper's {counted(line[6] for line in lines)}.",
+        markdown(["configuration", "number", "paper", "ours", "verdict", "ours, paper's α_ideal", "verdict"], lines),
     ]
-    others = []
-    for record in content["records"]:
-        method, published = record["method"], paper.PSI[record["dataset"]].get(record["method"])
-        if published is None:
-            measured = [*(record[part] for part in PARTS), record["final_accuracy"]]
-            others.append(f"| {METHODS[method].about.title} | {' | '.join(map(spread, measured))} |")
-            continue
-        for (part, symbol), number in zip(PARTS.items(), published, strict=True):
-            ours, constant = record[part], record["paper_ideal"][part]
-            near = NEAR if method in paper.OWN else NEAR_PEERS
-            lines.append(
-                f"| {paper.NAMES[method]} | {symbol} | {number:.3f} | {spread(ours)} | {spread(constant)} "
-                f"| {verdict(ours['mean'], number, near)} |"
-            )
     if others:
-        lines += ["", f"| not in the paper | {' | '.join(PARTS.values())} | final accuracy |", "|---|---|---|---|---|"]
-    return "\n".join(lines + others)
+        parts.append(markdown(["not in the paper", *PSI.values(), "final accuracy"], others))
+    return "\n\n".join(parts)
+
+
+def counted(verdicts):
+    """How many of the numbers got which verdict, in words."""
+    found = Counter(verdicts)
+    rest = "".join(f", {found[word]} {word}" for word in ("higher", "lower") if found[word])
+    return f"{found['reproduced']} of {found.total()} reproduced{rest}"
 
 
 def increments_table(name, content):
@@ -101,20 +97,17 @@ def increments_table(name, content):
     methods = {}
     for line in content["rows"]:
         methods.setdefault(line["name"].split(": ")[0], []).append(line["value"])
-    lines = [
-        f"[results/{name}.json](../results/{name}.json): {content['device']}, torch {content['torch']}.",
-        "",
-        "| method | early class, ms | late class, ms | late / early | kept early, MB | kept late, MB |",
-        "|---|---|---|---|---|---|",
-    ]
+    about = f"[results/{name}.json](../results/{name}.json): {content['device']}, torch {content['torch']}."
+    head = ["method", "early class, ms", "late class, ms", "late / early", "kept early, MB", "kept late, MB"]
+    lines = []
     for method, (early, late, ratio, few, many) in methods.items():
-        title = METHODS[method].about.title if method in METHODS else paper.NAMES[method]
-        lines.append(f"| {title} | {early * 1e3:.3g} | {late * 1e3:.3g} | {ratio:.2f} | {few:.4g} | {many:.4g} |")
-    return "\n".join(lines)
+        seconds = [f"{early * 1e3:.3g}", f"{late * 1e3:.3g}", f"{ratio:.2f}"]
+        lines.append([method_title(method), *seconds, f"{few:.4g}", f"{many:.4g}"])
+    return f"{about}\n\n{markdown(head, lines)}"
 
 
-def filled(page):
-    """The page with every table made anew."""
+def fill(page):
+    """Make every table of the page anew."""
     return re.sub(
         r"(<!-- (?!end)([\w/-]+) -->\n).*?(<!-- end -->)",
         lambda found: f"{found[1]}{table(found[2])}\n{found[3]}",
@@ -124,5 +117,5 @@ def filled(page):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text()))
+    PAGE.write_text(fill(PAGE.read_text()))
     write_tables(latest(), ROOT / "docs" / "tables", NOTE)

@@ -17,7 +17,7 @@ from table import parser, row, show
 from engram.bench.inputs import load_features
 from engram.bench.metrics import psi
 from engram.bench.offline import RECIPES, offline_ideal
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
 from engram.engine import workbench
 from engram.engine.training import Trainer

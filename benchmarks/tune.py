@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from engram.bench.inputs import import_features, load_features
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset
 from engram.bench.protocol import Samples, class_order, run, split_tasks
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.preset import load_preset, preset_for, preset_names
+from engram.bench.presets import load_preset, preset_for, preset_names
 
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
 
@@ -33,7 +33,7 @@ def numbers(path: Path) -> list[dict]:
 def test_every_row_of_the_paper_has_a_preset_that_names_only_real_options():
     wanted = {f"{d}-{m}" for d in ("cifar100", "cub200") for m in ("mas", "si", "mas-lof", "si-lof")}
     assert wanted <= set(preset_names())
-    folder = Path(sys.modules["engram.bench.preset"].__file__).parent / "presets"
+    folder = Path(sys.modules["engram.bench.presets"].__file__).parent / "presets"
     for name in preset_names():
         preset = load_preset(name)
         assert f"{preset.dataset}-{preset.method}" == name
@@ -143,10 +143,10 @@ def test_a_killed_run_resumes_and_ends_with_the_same_numbers(finished, tmp_path)
     arguments = ("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run")
     command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
     state = tmp_path / "run" / "state"
-    for part in ("digits-mas-order0/tasks.json", "digits-mas-order1/tasks.json", "digits-si-lof-order0/tasks.json"):
+    for part in ("digits-mas-order0", "digits-mas-order1", "digits-si-lof-order0"):
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 120
-        while not (state / part).exists() and process.poll() is None and time.monotonic() < deadline:
+        while not (state / part / "learner.engram").exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.002)
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -1,5 +1,6 @@
 """Class orders, tasks and Ψ against hand-made sequences."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +112,13 @@ def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
     # a: 3/4, 2/4, 1/4; b: 3/4, 4/4; c: 4/4
     assert [r.forgetting for r in results] == pytest.approx([0, 1 / 4, ((3 / 4 - 1 / 4) + (3 / 4 - 4 / 4)) / 2])
     assert results[-1].best == [3 / 4, 1.0, 1.0]
+
+
+def test_a_machine_that_does_not_count_memory_says_nothing_of_it(monkeypatch):
+    learner, data = PrototypeLearner(PrototypeConfig(layers=(4, 2), base_epochs=1), device="cpu"), samples(["a", "b"])
+    monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
+    (result,) = run(learner, data, data, [["a", "b"]])
+    assert result.peak_memory_bytes == 0
 
 
 def test_the_offline_ideal_picks_the_recipe_that_validates_best():

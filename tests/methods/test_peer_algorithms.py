@@ -8,7 +8,7 @@ import pytest
 import torch
 from peers import make
 
-from engram.bench.bench import memory_at
+from engram.bench.metrics import memory_at
 from engram.methods import gan_replay, gem, hat
 from engram.methods.ewc import fisher
 from engram.methods.fearnet import draw, encode, judge, unit

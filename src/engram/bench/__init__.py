@@ -1,1 +1,1 @@
-"""The evaluation: tasks and class orders, Ψ metrics, the offline ideal, the demonstration."""
+"""The laboratory: the paper's protocol, a preset for every row, and figures, tables and reports of the results."""

@@ -1,77 +1,64 @@
 """The demonstration: handwritten digits, five classes first, then five more, one at a time."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from engram.bench.drawing import Figure
+from engram.bench.figures import accuracy
 from engram.bench.inputs import load_features
-from engram.bench.metrics import Psi, psi
+from engram.bench.metrics import psi
 from engram.bench.offline import Recipe, offline_ideal
-from engram.bench.preset import load_preset
+from engram.bench.presets import load_preset
 from engram.bench.protocol import TaskResult, class_order, run, split_tasks
+from engram.bench.results import Row, Run
 
-ROWS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One configuration's course and its Ψ."""
-
-    method: str
-    results: list[TaskResult]
-    psi: Psi
-
-    @property
-    def seconds(self) -> float:
-        """Time spent learning."""
-        return sum(r.seconds for r in self.results)
+METHODS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """All rows and the offline accuracy they are measured against."""
+    """What every configuration reached after every task, and the offline accuracy to measure it by."""
 
     alpha_ideal: float
-    rows: list[Row]
+    courses: dict[str, list[TaskResult]]
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, Any]:
         """What `engram demo --json` writes."""
-        return {
-            "dataset": "digits",
-            "alpha_ideal": self.alpha_ideal,
-            "rows": [
-                {
-                    "method": row.method,
-                    "psi_base": row.psi.base,
-                    "psi_new": row.psi.new,
-                    "psi_all": row.psi.all,
-                    "seconds": row.seconds,
-                }
-                for row in self.rows
-            ],
-        }
+        rows = []
+        for method, course in self.courses.items():
+            measured = {f"psi_{part}": value for part, value in asdict(psi(course, self.alpha_ideal)).items()}
+            rows.append({"method": method, **measured, "seconds": sum(result.seconds for result in course)})
+        return {"dataset": "digits", "alpha_ideal": self.alpha_ideal, "rows": rows}
+
+    def draw(self) -> Figure:
+        """Accuracy over the digits seen, as in the report of a benchmark."""
+        ideal, rows = {"accuracy": self.alpha_ideal}, []
+        for method, course in self.courses.items():
+            name = "without consolidation" if method == "unconsolidated" else method
+            orders = [{"tasks": [asdict(result) for result in course]}]
+            rows.append(Row(name, Run("demo", {}), {"alpha_ideal": ideal, "orders": orders}))
+        return accuracy(rows)
 
 
 def demonstrate(
-    *, seed: int = 0, device: str = "auto", progress: Callable[[str, float], None] | None = None
+    *, seed: int = 0, device: str = "auto", progress: Callable[[int, int], None] | None = None
 ) -> Demonstration:
-    """Run every configuration; `progress` is told what is going on and which fraction of it is done."""
+    """Run every configuration; `progress` is told how many tasks are done, and of how many."""
     data = load_features("digits", device=device)
-    train, test = data.train, data.test
-    tasks = split_tasks(class_order(train.y.tolist(), seed), base=5)
-    rows = []
-    for method in ROWS:
-        results = []
+    tasks = split_tasks(class_order(data.train.y.tolist(), seed), base=5)
+    total = len(METHODS) * len(tasks) + 1
+    courses: dict[str, list[TaskResult]] = {}
+    for number, method in enumerate(METHODS):
         preset = load_preset(f"digits-{method}")
         learner = preset.learner(preset.config, seed=seed, device=device)
-        for result in run(learner, train, test, tasks):
-            results.append(result)
+        courses[method] = []
+        for result in run(learner, data.train, data.test, tasks):
+            courses[method].append(result)
             if progress:
-                progress(method, len(results) / len(tasks))
-        rows.append((method, results))
-    if progress:
-        progress("offline", 0.0)
+                progress(number * len(tasks) + len(courses[method]), total)
     recipe = Recipe(hidden=256, dropout=0.2, epochs=60, batch_size=64)
-    ideal = offline_ideal(train, test, recipes=[recipe], seed=seed).accuracy
+    ideal = offline_ideal(data.train, data.test, recipes=[recipe], seed=seed).accuracy
     if progress:
-        progress("offline", 1.0)
-    return Demonstration(ideal, [Row(method, results, psi(results, ideal)) for method, results in rows])
+        progress(total, total)
+    return Demonstration(ideal, courses)

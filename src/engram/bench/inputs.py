@@ -42,8 +42,7 @@ def load_features(
     """
     where = resolve_device(device)
     data = load(dataset, root)
-    if dataset == "digits":
-        assert data.test is not None
+    if dataset == "digits" and data.test is not None:
         return Inputs(_vectors(data.train, where), _vectors(data.test, where), "pixels")
     network = backbones.create(backbone, weights=weights)
     store = FeatureCache(cache, dtype="float16" if half else "float32")
@@ -60,7 +59,7 @@ def load_features(
 
 
 def export_features(path: Path, dataset: str, inputs: Inputs, *, half: bool = False) -> None:
-    """Write features and labels as one checked file, to be used where the pictures are not."""
+    """Write features and labels as one checked file, to be used where the images are not."""
     splits = {"train": inputs.train, "test": inputs.test}
     labels = {name: samples.y.tolist() for name, samples in splits.items()}
     tensors = {f"{name}.features": samples.X.half() if half else samples.X for name, samples in splits.items()}

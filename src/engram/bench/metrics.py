@@ -1,9 +1,14 @@
-"""Kemker's Ψ: how much of what an offline model reaches survives learning one class after another."""
+"""What is measured: Kemker's Ψ, the confusions, and the bytes a method keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
 
-from engram.bench.protocol import TaskResult
+import numpy as np
+
+from engram.bench.protocol import Samples, TaskResult, answers
+from engram.learner import Label, Learner, has_row_per_class
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,45 @@ def psi(results: Sequence[TaskResult], alpha_ideal: float) -> Psi:
     later = [r for r in results if r.task > 0]
     if not later:
         raise ValueError("Ψ needs at least one task after the base task")
-    n = len(later)
     return Psi(
-        base=sum(r.alpha_base for r in later) / n / alpha_ideal,
-        new=sum(r.alpha_new for r in later) / n,
-        all=sum(r.alpha_all for r in later) / n / alpha_ideal,
+        base=fmean(r.alpha_base for r in later) / alpha_ideal,
+        new=fmean(r.alpha_new for r in later),
+        all=fmean(r.alpha_all for r in later) / alpha_ideal,
     )
+
+
+def confusion(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> dict[str, Any]:
+    """Rows are the truth, columns the answers, both in the order of learning."""
+    classes = [label for task in tasks for label in task]
+    position = {label: i for i, label in enumerate(classes)}
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    for truth, answer in zip(test.y.tolist(), answers(learner, test, tasks).tolist(), strict=True):
+        counts[position[truth], position[answer]] += 1
+    return {"labels": classes, "counts": counts.tolist()}
+
+
+def memory_at(learner: Learner, classes: Sequence[int]) -> dict[str, dict[str, int]]:
+    """Bytes beside the network that answers, from the real tensors, for numbers of classes.
+
+    The paper counts the vectors kept of classes and samples. Between two increments the consolidation state, what the
+    network needs for learning alone, and the numbers that say which vector is whose are kept as well; while the next
+    one is learned, some methods need the network as it was, too. What has a row per class grows with the classes,
+    samples as the method says, all else is fixed.
+    """
+    entries = learner.memory()
+    answering = {name for name in learner.state(slim=True).tensors if name.startswith("network.")}
+    floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
+    held = {name for name in entries if name.startswith(("classes.", "samples."))}
+
+    def at(n: int, names: Iterable[str]) -> int:
+        growth = {name: n / len(learner.labels) for name in names if has_row_per_class(name)}
+        growth |= {name: learner.sample_growth(n) for name in names if name.startswith("samples.")}
+        return sum(round(entries[name].bytes * growth.get(name, 1)) for name in names)
+
+    kept = entries.keys() - answering
+    copy = answering if learner.about.copies_network else set()
+    return {
+        "as_the_paper_counts": {str(n): at(n, held & floating) for n in classes},
+        "kept_between_increments": {str(n): at(n, kept) for n in classes},
+        "all_the_next_increment_needs": {str(n): at(n, kept) + at(n, copy) for n in classes},
+    }

@@ -16,7 +16,7 @@ from engram.learner import index_labels
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the offline network is trained: standardised features, one hidden ReLU layer, AdamW on a cosine schedule."""
+    """How to train the offline network: standardised features, one hidden ReLU layer, AdamW on a cosine schedule."""
 
     hidden: int = 1024
     dropout: float = 0.5
@@ -28,7 +28,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Ideal:
-    """The offline accuracy and how it was come by."""
+    """The offline accuracy, the recipe that was chosen, and the validation accuracy of every candidate."""
 
     accuracy: float
     recipe: Recipe

@@ -1,6 +1,5 @@
 """Base classes first, then a few at a time; after every task, how much is known (Kemker et al. 2018)."""
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +43,7 @@ class TaskResult:
     alpha_all: float
     forgetting: float = 0.0  # mean over earlier tasks of the best accuracy each ever had, less the one it has now
     seconds: float = 0.0
-    peak_memory_bytes: int = 0  # of the device on a GPU, of the process so far on a CPU
+    peak_memory_bytes: int = 0  # of the device on a GPU, of the process so far on a CPU; 0 where it is not known
     kept_bytes: dict[str, int] = field(default_factory=dict)
     best: Sequence[float] = ()  # the best accuracy of every task so far
 
@@ -124,4 +123,8 @@ def answers(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -
 def _peak_memory(device: torch.device) -> int:
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    try:
+        import resource
+    except ImportError:  # Windows does not have it: nothing is known
+        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -7,7 +7,10 @@ from engram.cli import serve as serve  # isort: skip
 from engram.cli import export as export  # isort: skip
 from engram.cli import doctor as doctor  # isort: skip
 from engram.cli import model as model  # isort: skip
-from engram.cli import research as research  # isort: skip
+from engram.cli import demo as demo  # isort: skip
+from engram.cli import features as features  # isort: skip
+from engram.cli import bench as bench  # isort: skip
+from engram.cli import methods as methods  # isort: skip
 from engram.cli.app import main
 
 __all__ = ["main"]

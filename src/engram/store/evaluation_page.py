@@ -8,7 +8,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from engram.bench.report.document import document
+from engram.html import Cell, document, table, tiles
 from engram.images import ImageError, load_image
 from engram.io.atomic import replacing
 from engram.store.evaluate import Evaluation, Mistake
@@ -39,15 +39,14 @@ def write_evaluation_page(path: Path, result: Evaluation, *, model: str, folder:
 
 def _parts(result: Evaluation, model: str, folder: str) -> Iterator[str]:
     yield f"<h1>What {escape(model)} says to {escape(folder)}</h1>"
-    tiles = {
-        f"of {result.pictures:,} pictures right": f"{result.accuracy:.1%}",
-        "classes with pictures": f"{len(result.per_class()):,}",
-        "taken for something else": f"{len(result.wrong):,}",
-    }
+    numbers = [
+        (f"{result.accuracy:.1%}", f"of {result.pictures:,} pictures right"),
+        (f"{len(result.per_class()):,}", "classes with pictures"),
+        (f"{len(result.wrong):,}", "taken for something else"),
+    ]
     if result.unreadable:
-        tiles["could not be read"] = f"{len(result.unreadable):,}"
-    items = "".join(f"<li><b>{value}</b><span>{what}</span></li>" for what, value in tiles.items())
-    yield f'<ul class="tiles">{items}</ul>'
+        numbers.append((f"{len(result.unreadable):,}", "could not be read"))
+    yield tiles(numbers)
     if result.strange:
         names = escape(", ".join(result.strange))
         yield f"<p>The model does not know these classes, so no answer about them can be right: {names}.</p>"
@@ -64,16 +63,10 @@ def _table(result: Evaluation) -> str:
     rows = []
     for name, total, right, other in result.per_class():
         share = right / total
-        rows.append(
-            f"<tr><th scope='row'>{escape(name)}</th><td>{total:,}</td><td>{right:,}</td><td>{share:.1%}</td>"
-            f'<td class="text"><span class="bar" style="width:{6 * share:.2f}rem"></span></td>'
-            f'<td class="text">{escape(other)}</td></tr>'
-        )
-    head = (
-        '<tr><th scope="col">class</th><th scope="col">pictures</th><th scope="col">right</th>'
-        '<th scope="col">share</th><th></th><th scope="col" class="text">most often taken for</th></tr>'
-    )
-    return f'<div class="scroll" tabindex="0"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
+        bar = Cell(f'<span class="bar" style="width:{6 * share:.2f}rem"></span>', "text")
+        rows.append((name, f"{total:,}", f"{right:,}", f"{share:.1%}", bar, Cell(escape(other), "text")))
+    head = ("class", "pictures", "right", "share", "", Cell("most often taken for", "text"))
+    return table("Class by class", head, rows)
 
 
 def _matrix(result: Evaluation) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from engram.bench.report.document import document
+from engram.html import Cell, document, table, tiles
 from engram.web.schemas import ModelView
 
 
@@ -11,13 +11,12 @@ def write_report(model: ModelView) -> str:
     """The model in words and tables."""
     taught = sum(sum(change.pictures.values()) for change in model.history if change.what in ("base", "learn", "more"))
     size = sum(change.bytes for change in model.history)
-    tiles = {"classes": f"{len(model.classes):,}", "pictures learned from": f"{taught:,}"}
+    numbers = [(f"{len(model.classes):,}", "classes"), (f"{taught:,}", "pictures learned from")]
     if model.bytes_per_class:
-        tiles["kept per class"] = f"{model.bytes_per_class:,} bytes"
-    tiles["the model file"] = f"{model.bytes / 1e6:,.1f} MB"
+        numbers.append((f"{model.bytes_per_class:,} bytes", "kept per class"))
+    numbers.append((f"{model.bytes / 1e6:,.1f} MB", "the model file"))
     if size:
-        tiles["of pictures, not kept"] = f"{size / 1e6:,.1f} MB"
-    items = "".join(f"<li><b>{value}</b><span>{what}</span></li>" for what, value in tiles.items())
+        numbers.append((f"{size / 1e6:,.1f} MB", "of pictures, not kept"))
     classes = {
         "class": [one.name for one in model.classes],
         "pictures": ["" if one.pictures is None else f"{one.pictures:,}" for one in model.classes],
@@ -38,11 +37,11 @@ def write_report(model: ModelView) -> str:
     samples = model.bytes_by_group.get("stored samples", 0)
     parts = [
         f"<h1>{escape(model.name)}</h1>",
-        f'<ul class="tiles">{items}</ul>',
+        tiles(numbers),
         f"<p>Version {model.version}. Pictures are seen by {escape(model.backbone)}.</p>",
         f"<p>Below a score of {unknown.similarity:.3f} a picture is of no known class.</p>" if unknown else "",
-        "<h2>Classes</h2>" + _table(classes),
-        "<h2>Changes</h2>" + _table(changes),
+        "<h2>Classes</h2>" + _table("Classes", classes),
+        "<h2>Changes</h2>" + _table("Changes", changes),
         f"<p>Kept: {samples:,} bytes of feature vectors of pictures. Not kept: no picture, no file name.</p>"
         if samples
         else "<p>Not kept: no picture, no feature vector of a picture, no file name.</p>",
@@ -50,11 +49,11 @@ def write_report(model: ModelView) -> str:
     return document(f"engram: {model.name}", parts)
 
 
-def _table(columns: Mapping[str, Sequence[str]]) -> str:
-    """An HTML table, without the columns that are empty."""
-    shown = {name: cells for name, cells in columns.items() if any(cells)}
-    head = "".join(f'<th scope="col" class="text">{escape(name)}</th>' for name in shown)
-    body = ""
-    for row in zip(*shown.values(), strict=True):
-        body += "<tr>" + "".join(f'<td class="text">{escape(cell)}</td>' for cell in row) + "</tr>"
-    return f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+def _table(name: str, columns: Mapping[str, Sequence[str]]) -> str:
+    """A table without the columns that are empty."""
+    shown = {title: cells for title, cells in columns.items() if any(cells)}
+    rows = (
+        [heading, *(Cell(escape(cell), "text") for cell in cells)]
+        for heading, *cells in zip(*shown.values(), strict=True)
+    )
+    return table(name, [Cell(escape(title), "text") for title in shown], rows)

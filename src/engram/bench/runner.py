@@ -1,7 +1,6 @@
 """The benchmark: rows x class orders, task by task, resumable, everything measured written down."""
 
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -16,13 +15,14 @@ import numpy as np
 import torch
 
 import engram
-from engram.bench import paper
-from engram.bench.metrics import psi
+from engram.bench import published
+from engram.bench.metrics import confusion, memory_at, psi
 from engram.bench.offline import Ideal, offline_ideal
-from engram.bench.preset import Preset
-from engram.bench.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
+from engram.bench.presets import Preset
+from engram.bench.protocol import Samples, TaskResult, class_order, run, split_tasks
 from engram.io import model_file
-from engram.learner import Learner, Progress, State, has_row_per_class
+from engram.io.atomic import replacing
+from engram.learner import Learner, Progress, State
 
 Json = dict[str, Any]
 
@@ -79,7 +79,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     tasks = split_tasks(order, bench.base, bench.step)
     files = _Files(
         bench.out / "state" / f"{preset.name}-order{seed}",
-        {"config": _jsonable(asdict(preset.config)), "backbone": bench.backbone, "order": order, "tasks": tasks},
+        {"config": _plain(preset.config), "backbone": bench.backbone, "order": order, "tasks": tasks},
     )
     if finished := files.finished():
         return finished
@@ -90,19 +90,18 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
     work = [size * preset.learner.passes(preset.config, number == 0) for number, size in enumerate(sizes)]
     start = done
     done += sum(work[: len(results)])
+    tell = progress or (lambda *_: None)
 
-    def told(number: int, epoch: Progress) -> None:
+    def epoch_done(number: int, epoch: Progress) -> None:
         nonlocal done
         done += sizes[number]
-        if progress:
-            progress(preset.name, seed, number, len(tasks), epoch, done)
+        tell(preset.name, seed, number, len(tasks), epoch, done)
 
     best = results[-1].best if results else ()
-    for result in run(learner, bench.train, bench.test, tasks, told if progress else None, best):
+    for result in run(learner, bench.train, bench.test, tasks, epoch_done, best):
         results.append(result)
         done = start + sum(work[: len(results)])
-        if progress:
-            progress(preset.name, seed, result.task, len(tasks), None, done)
+        tell(preset.name, seed, result.task, len(tasks), None, done)
         if time.monotonic() - saved >= bench.checkpoint_every:
             files.checkpoint(learner, results)
             saved = time.monotonic()
@@ -110,59 +109,59 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
         "seed": seed,
         "classes": order,
         "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
-        "confusion": _confusion(learner, bench.test, tasks),
+        "confusion": confusion(learner, bench.test, tasks),
         "memory": memory_at(learner, (100, 1000)),
     }
     return files.finish(course)
 
 
 class _Files:
-    """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has."""
+    """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has ended."""
 
     def __init__(self, folder: Path, identity: Json) -> None:
-        self.folder, self.identity = folder, identity
-        self.tasks, self.learner, self.course = folder / "tasks.json", folder / "learner.engram", folder / "course.json"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.learner, self.course, self.identity = folder / "learner.engram", folder / "course.json", identity
 
     def checkpoint(self, learner: Learner, results: Sequence[TaskResult]) -> None:
-        """Results first, the learner second: a learner on disk always has the results of all it has learned."""
-        self._write(self.tasks, [asdict(result) for result in results])
-        state = learner.state()
-        model_file.write(self.learner, state.tensors, {"learner": state.meta})
+        """The learner and the results of all it has learned, in one file."""
+        state, tasks = learner.state(), [asdict(result) for result in results]
+        model_file.write(
+            self.learner, state.tensors, {"learner": state.meta, "tasks": tasks, "identity": self.identity}
+        )
 
     def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
         if not self.learner.exists():
             return None, []
         tensors, header = model_file.read(self.learner)
-        learner = kind.from_state(State(tensors, header["learner"]), device)
-        return learner, [TaskResult(**task) for task in self._read(self.tasks)[: learner.tasks_learned]]
+        self._check(header["identity"])
+        return kind.from_state(State(tensors, header["learner"]), device), [TaskResult(**t) for t in header["tasks"]]
 
     def finish(self, course: Json) -> Json:
         """Keep the numbers; the learner has done its work."""
-        self._write(self.course, course)
-        for path in (self.learner, self.tasks):
-            path.unlink(missing_ok=True)
+        write_json(self.course, {"identity": self.identity, "content": course})
+        self.learner.unlink(missing_ok=True)
         return course
 
     def finished(self) -> Json | None:
         """The numbers, if the run has ended."""
-        return self._read(self.course) if self.course.exists() else None
+        if not self.course.exists():
+            return None
+        stored = json.loads(self.course.read_text(encoding="utf-8"))
+        self._check(stored["identity"])
+        return dict(stored["content"])
 
-    def _write(self, path: Path, content: Any) -> None:
-        write_json(path, {"identity": self.identity, "content": content})
-
-    def _read(self, path: Path) -> Any:
-        stored = json.loads(path.read_text())
-        if stored["identity"] != self.identity:
-            raise ValueError(f"{self.folder} holds another run's work; choose another --out, or remove that folder")
-        return stored["content"]
+    def _check(self, identity: Json) -> None:
+        if identity != self.identity:
+            folder = self.course.parent
+            raise ValueError(f"{folder} holds another run's work; choose another --out, or remove that folder")
 
 
 def _ideal(bench: Bench) -> Ideal:
     """The offline accuracy, measured once per folder."""
     path = bench.out / "state" / "ideal.json"
     if path.exists():
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text(encoding="utf-8"))
         if content.pop("backbone") == bench.backbone:
             return Ideal.from_json(content)
     ideal = offline_ideal(bench.train, bench.test)
@@ -172,14 +171,14 @@ def _ideal(bench: Bench) -> Ideal:
 
 def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) -> Json:
     courses = [[TaskResult(**task) for task in order["tasks"]] for order in orders]
-    constant = paper.IDEAL.get(bench.dataset)
+    constant = published.IDEAL.get(bench.dataset)
     return {
         "dataset": bench.dataset,
         "backbone": bench.backbone,
         "method": preset.method,
         "learner": preset.learner.method,
         "preset": preset.name,
-        "config": _jsonable(asdict(preset.config)),
+        "config": _plain(preset.config),
         "protocol": {
             "base": bench.base,
             "step": bench.step,
@@ -189,15 +188,11 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
         "alpha_ideal": asdict(ideal),
         **_psi(courses, ideal.accuracy),
         "paper_ideal": {"alpha_ideal": constant, **_psi(courses, constant)} if constant else None,
-        "average_incremental_accuracy": _spread([fmean(r.alpha_all for r in course) for course in courses]),
-        "final_accuracy": _spread([course[-1].alpha_all for course in courses]),
-        "forgetting": _spread([course[-1].forgetting for course in courses]),
+        "average_incremental_accuracy": _over_orders(fmean(r.alpha_all for r in course) for course in courses),
+        "final_accuracy": _over_orders(course[-1].alpha_all for course in courses),
+        "forgetting": _over_orders(course[-1].forgetting for course in courses),
         "orders": [
-            {
-                "seed": order["seed"],
-                "classes": order["classes"],
-                "tasks": [{key: _short(value) for key, value in task.items()} for task in order["tasks"]],
-            }
+            {key: order[key] for key in ("seed", "classes")} | {"tasks": [_shorten(task) for task in order["tasks"]]}
             for order in orders
         ],
         "confusion": orders[0]["confusion"],
@@ -205,61 +200,25 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
     }
 
 
-def memory_at(learner: Learner, classes: Sequence[int]) -> Json:
-    """Bytes beside the network that answers, from the real tensors, for numbers of classes.
-
-    The paper counts the vectors kept of classes and samples. Between two increments the consolidation state, what the
-    network needs for learning alone, and the numbers that say which vector is whose are kept as well; while the next
-    one is learned, some methods need the network as it was, too. What has a row per class grows with the classes,
-    samples as the method says, all else is fixed.
-    """
-    entries = learner.memory()
-    answering = {name for name in learner.state(slim=True).tensors if name.startswith("network.")}
-    floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
-    held = {name for name in entries if name.startswith(("classes.", "samples."))}
-
-    def at(n: int, names: Iterable[str]) -> int:
-        growth = {name: n / len(learner.labels) for name in names if has_row_per_class(name)}
-        growth |= {name: learner.sample_growth(n) for name in names if name.startswith("samples.")}
-        return sum(round(entries[name].bytes * growth.get(name, 1)) for name in names)
-
-    kept = entries.keys() - answering
-    copy = answering if learner.about.copies_network else set()
-    return {
-        "as_the_paper_counts": {str(n): at(n, held & floating) for n in classes},
-        "kept_between_increments": {str(n): at(n, kept) for n in classes},
-        "all_the_next_increment_needs": {str(n): at(n, kept) + at(n, copy) for n in classes},
-    }
-
-
 def _psi(courses: Sequence[Sequence[TaskResult]], alpha_ideal: float) -> Json:
     measured = [psi(course, alpha_ideal) for course in courses]
-    return {f"psi_{part}": _spread([getattr(m, part) for m in measured]) for part in ("base", "new", "all")}
+    return {f"psi_{part}": _over_orders(getattr(m, part) for m in measured) for part in ("base", "new", "all")}
 
 
-def _spread(values: Sequence[float]) -> Json:
-    return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else 0.0, "values": list(values)}
-
-
-def _confusion(learner: Learner, test: Samples, tasks: Sequence[Sequence[Any]]) -> Json:
-    """Rows are the truth, columns the answers, both in the order of learning."""
-    classes = [label for task in tasks for label in task]
-    position = {label: i for i, label in enumerate(classes)}
-    counts = np.zeros((len(classes), len(classes)), dtype=int)
-    for truth, answer in zip(test.y.tolist(), answers(learner, test, tasks).tolist(), strict=True):
-        counts[position[truth], position[answer]] += 1
-    return {"labels": classes, "counts": counts.tolist()}
+def _over_orders(found: Iterable[float]) -> Json:
+    values = list(found)
+    return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else 0.0, "values": values}
 
 
 def _about(bench: Bench) -> Json:
-    device = torch.cuda.get_device_name() if bench.train.X.is_cuda else platform.processor() or platform.machine()
+    cpu = platform.processor() or platform.machine()
     return {
         "engram": engram.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "git_revision": _git_revision(),
-        "device": device,
+        "device": torch.cuda.get_device_name() if bench.train.X.is_cuda else cpu,
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "command": " ".join(["engram", *sys.argv[1:]]),
@@ -276,17 +235,17 @@ def _git_revision() -> str | None:
     return done.stdout.strip() or None
 
 
-def _short(value: Any) -> Any:
-    return round(value, 6) if isinstance(value, float) else value
+def _shorten(task: Json) -> Json:
+    return {key: round(value, 6) if isinstance(value, float) else value for key, value in task.items()}
 
 
-def _jsonable(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def _plain(config: Any) -> Any:
+    """As it is when it has been read back."""
+    return json.loads(json.dumps(asdict(config)))
 
 
 def write_json(path: Path, content: Any) -> None:
     """Atomically: a reader, or a resumed run, sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n")
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        Path(temporary).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")

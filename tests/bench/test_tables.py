@@ -1,7 +1,6 @@
 """Any method runs in the benchmark and resumes; the tables hold what was measured, published, kept and given."""
 
 import json
-import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -10,14 +9,12 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from engram.bench.bench import Bench, run_bench, write_json
+from engram.bench.drawing import move_apart
 from engram.bench.inputs import load_features
-from engram.bench.ledger import write_tables
-from engram.bench.ledger.entries import entries_of
-from engram.bench.ledger.pictures import costs
-from engram.bench.preset import Preset, load_preset
-from engram.bench.report.costs import apart
-from engram.bench.report.rows import PSI, group, load
+from engram.bench.presets import Preset, load_preset
+from engram.bench.results import PSI, group, load, verdict
+from engram.bench.runner import Bench, run_bench, write_json
+from engram.bench.tables import comparable_costs, in_order, write_tables
 from engram.methods import METHODS
 
 SMALL = {
@@ -133,20 +130,24 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     records = {record["method"]: record for record in results["records"]}
     row = psi["iCaRL"]
     spread = records["icarl"]["psi_base"]
-    assert row[1].startswith(f"{spread['mean']:.3f} ± {spread['std']:.3f}")
-    assert row[2] == f"{spread['mean'] * 0.97 / 0.598:.3f}"  # by the paper's α_ideal
-    assert (row[3], row[5], row[8]) == ("0.942", "0.547", "0.864")
-    assert row[9:] == ["yes", "2,000 old samples"]
-    assert psi["SLDA"][3] == "–"
-    assert psi["SLDA"][9] == "no"
-    assert "task of every test sample" in psi["HAT"][10]
-    assert psi["GeppNet"][1:4] == ["–", "–", "0.727"]  # published, not run
-    assert psi["MAS"][3] == "0.837"
-    for name, values in psi.items():
-        for measured, published in ((values[1], values[3]), (values[4], values[5]), (values[6], values[8])):
-            if "–" not in (measured, published):
-                low = float(measured.split()[0]) < float(published) - 0.05
-                assert ("▼" in measured) == low, name
+    assert row[1] == f"{spread['mean']:.3f} ± {spread['std']:.3f}"
+    assert (row[2], row[6], row[9]) == ("0.942", "0.547", "0.864")
+    assert row[4] == f"{spread['mean'] * 0.97 / 0.598:.3f}"  # with the paper's α_ideal
+    assert row[12:] == ["yes", "2,000 old samples"]
+    assert psi["SLDA"][2:4] == ["–", "–"]
+    assert psi["SLDA"][12] == "no"
+    assert "task of every test sample" in psi["HAT"][13]
+    assert psi["GeppNet"][1:5] == ["–", "0.727", "–", "–"]  # published, not run
+    assert psi["MAS"][2] == "0.837"
+    marks = {"reproduced": "", "higher": "▲ ", "lower": "▼ "}
+    seen = []
+    for method in ("1nn", "icarl", "fearnet"):
+        for field, at in zip(PSI, (1, 5, 8), strict=True):
+            _, published, difference = psi[METHODS[method].about.title][at : at + 3]
+            mean = records[method][field]["mean"]
+            seen.append(verdict(method, mean, float(published)))
+            assert difference == marks[seen[-1]] + f"{mean - float(published):+.3f}".replace("-", "−"), method
+    assert {"higher", "lower"} <= set(seen)
     memory = table_after(text, "## Table 4")
     assert memory["1-NN"][0] == "CUB-200-2011"
     assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
@@ -156,7 +157,7 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     assert further["1-NN"][3].endswith("kB")
 
 
-def test_the_pictures_are_pictures(results, tmp_path):
+def test_the_figures_are_pictures(results, tmp_path):
     text = write_tables([results], tmp_path)
     for name in re.findall(r"\]\((.*?)\)", text):
         with Image.open(tmp_path / name) as image:
@@ -168,22 +169,21 @@ def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_
     elsewhere = {**next(r for r in results["records"] if r["method"] == "slda"), "backbone": "vgg19:conv4_1@32:abc"}
     more = {**results, "records": [*results["records"], elsewhere]}
     rows = [row for found in group(load([more])) for row in found.rows]
-    entries = entries_of("cub200", rows)
+    named = in_order(rows)
     usual = rows[0].record["backbone"].split("@")[0].split(",")[0]
-    titles = [entry.title for entry in entries if entry.method == "slda"]
+    titles = [row.label for row in named if row.method == "slda"]
     assert titles == [f"SLDA · {usual.split(':')[0]}", "SLDA · vgg19"]
-    assert sum(entry.title == "iCaRL" for entry in entries) == 1
-    picture = costs(entries)
-    assert usual in picture.note
-    assert all("SLDA · vgg19" not in panel.alt for panel in picture.panels)
-    assert not costs(entries_of("cub200", rows[:-1])).note
+    assert sum(row.label == "iCaRL" for row in named) == 1
+    figure = comparable_costs(named)
+    assert usual in figure.note
+    assert all("SLDA · vgg19" not in panel.alt for panel in figure.panels)
+    assert not comparable_costs(in_order(rows[:-1])).note
     assert set(titles) < set(table_after(write_tables([more], tmp_path), "## Table 5"))
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():
-    ends = [(1.0, "a", ""), (50.0, "b", ""), (55.0, "c", ""), (90.0, "d", ""), (95.0, "e", "")]
-    places = [math.log10(place) for place in apart(ends, (1.0, 100.0), 0.1)]
+    places = move_apart([0.0, 0.85, 0.87, 0.977, 0.989], 0.1)
     assert places[0] == 0.0  # nothing is near, so it stays
     gaps = [above - below for below, above in pairwise(places)]
-    assert min(gaps) >= 0.2 - 1e-9
-    assert max(places) <= 2
+    assert min(gaps) >= 0.1 - 1e-9
+    assert max(places) <= 1

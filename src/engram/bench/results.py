@@ -1,4 +1,4 @@
-"""Read results files, check that they are such, and give every record a row with a label of its own."""
+"""results.json: read it, check it, put what may be compared side by side, and judge it beside what was published."""
 
 import json
 import re
@@ -7,15 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from engram.bench import paper
+from engram.bench import published
+from engram.bench.units import count
+from engram.learner import About
+from engram.methods import METHODS
 
 Json = Mapping[str, Any]
-DATASETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "digits": "Handwritten digits", "folder": "Own pictures"}
-PSI = ("psi_base", "psi_new", "psi_all")
+Verdict = Literal["reproduced", "higher", "lower"]
 
-# What the report cannot do without. A type is one of its instances, a list holds any number of its one item.
+_DATASETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "digits": "Handwritten digits", "folder": "Own images"}
+PSI = {"psi_base": "Ψ_base", "psi_new": "Ψ_new", "psi_all": "Ψ_all"}
+# How far from the published Ψ ours may be: for the paper's own rows, and for those it quotes of other systems.
+NEAR, NEAR_PEERS = 0.03, 0.05
+MARKS: dict[Verdict, str] = {"reproduced": "", "higher": "▲", "lower": "▼"}
+
+# What a report cannot do without. A type is one of its instances, a list holds any number of its one item; what a name
+# with a question mark stands for may be left out, but not misread.
 _NUMBER = (int, float)
 _SPREAD = {"mean": _NUMBER, "values": [_NUMBER]}
 _TASK = {"classes_seen": int, "alpha_base": _NUMBER, "alpha_new": _NUMBER, "alpha_all": _NUMBER, "seconds": _NUMBER}
@@ -27,17 +36,37 @@ _RECORD = {
     "alpha_ideal": {"accuracy": _NUMBER},
     **dict.fromkeys(PSI, _SPREAD),
     "orders": [{"seed": int, "classes": list, "tasks": [_TASK]}],
-}
-# What it can leave out, but not misread.
-_OPTIONAL = {
-    "paper_ideal": {"alpha_ideal": _NUMBER, **dict.fromkeys(PSI, _SPREAD)},
-    "average_incremental_accuracy": _SPREAD,
-    "final_accuracy": _SPREAD,
-    "forgetting": _SPREAD,
-    "confusion": {"labels": list, "counts": [[_NUMBER]]},
-    "memory": {"as_the_paper_counts": dict, "all_the_next_increment_needs": dict},
+    "paper_ideal?": {"alpha_ideal": _NUMBER, **dict.fromkeys(PSI, _SPREAD)},
+    "average_incremental_accuracy?": _SPREAD,
+    "final_accuracy?": _SPREAD,
+    "forgetting?": _SPREAD,
+    "confusion?": {"labels": list, "counts": [[_NUMBER]]},
+    "memory?": {"as_the_paper_counts": dict, "all_the_next_increment_needs": dict},
 }
 _RESULTS = {"format": int, "run": dict, "records": [_RECORD]}
+
+
+def verdict(method: str, ours: float, theirs: float) -> Verdict:
+    """Ours is *reproduced* where it is near the published number, on either side; else it is *higher* or *lower*."""
+    gap = ours - theirs
+    if abs(gap) <= margin(method) + 1e-9:
+        return "reproduced"
+    return "higher" if gap > 0 else "lower"
+
+
+def margin(method: str) -> float:
+    """How far from the published number is near."""
+    return NEAR if method in published.OWN else NEAR_PEERS
+
+
+def dataset_title(dataset: str) -> str:
+    """The name people know it by."""
+    return _DATASETS.get(dataset, dataset)
+
+
+def method_title(method: str) -> str:
+    """The name people know it by."""
+    return published.NAMES.get(method) or (METHODS[method].about.title if method in METHODS else method)
 
 
 @dataclass(frozen=True)
@@ -57,9 +86,44 @@ class Row:
     record: Json
 
     @property
+    def method(self) -> str:
+        """The row's name."""
+        return str(self.record["method"])
+
+    @property
+    def about(self) -> About:
+        """What to know about the method."""
+        return METHODS[self.record.get("learner", "prototypes")].about
+
+    @property
+    def features(self) -> str:
+        """The backbone and the layer, without how it was scaled and which weights it had."""
+        return str(self.record["backbone"]).split("@")[0].split(",")[0]
+
+    @property
     def published(self) -> tuple[float, float, float] | None:
         """The paper's Ψ_base, Ψ_new, Ψ_all of this data set and method."""
-        return paper.PSI.get(self.record["dataset"], {}).get(self.record["method"])
+        return published.PSI.get(self.record["dataset"], {}).get(self.method)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """One for each published Ψ, with α_ideal as measured here; none where nothing was published."""
+        theirs = zip(PSI, self.published or (), strict=False)
+        return [verdict(self.method, self.record[field]["mean"], number) for field, number in theirs]
+
+    @property
+    def protocol(self) -> str:
+        """What was done, in a sentence."""
+        base, step, classes = (self.record["protocol"][name] for name in ("base", "step", "classes"))
+        return (
+            f"{base} classes at first, then {classes - base} more, {'one' if step == 1 else step} at a time, without "
+            f"the earlier data; {count(len(self.record['orders']), 'class order')}."
+        )
+
+    def memory(self, flavour: str) -> dict[int, float]:
+        """Bytes by number of classes, in one of the ways of counting; empty where it was not measured."""
+        found = (self.record.get("memory") or {}).get(flavour, {})
+        return {n: float(found[str(n)]) for n in sorted(map(int, found))}
 
     @cached_property
     def classes_seen(self) -> list[int]:
@@ -68,9 +132,10 @@ class Row:
         return [task["classes_seen"] for task in tasks]
 
     def courses(self, field: str) -> list[list[float]]:
-        """One value per task, for every order."""
+        """One value per task, for every order; of bytes by what they are kept for, the sum."""
         n = len(self.classes_seen)
-        return [[task[field] for task in order["tasks"][:n]] for order in self.record["orders"]]
+        courses = [[task.get(field) or 0 for task in order["tasks"][:n]] for order in self.record["orders"]]
+        return [[float(sum(v.values()) if isinstance(v, Mapping) else v) for v in course] for course in courses]
 
 
 @dataclass(frozen=True)
@@ -83,13 +148,15 @@ class Group:
 
     @property
     def title(self) -> str:
-        """Data set and backbone as people call them."""
-        return f"{DATASETS.get(self.dataset, self.dataset)} on {short_backbone(self.backbone)}"
+        """Data set and backbone as people call them, with the first digits of the weights' hash."""
+        backbone = re.sub(r":sha256-([0-9a-f]{8})[0-9a-f]*", r" (\1)", self.backbone)
+        return f"{dataset_title(self.dataset)} on {backbone}"
 
 
-def short_backbone(identity: str) -> str:
-    """The identity with the first digits of its hash: enough to tell two apart."""
-    return re.sub(r":sha256-([0-9a-f]{8})[0-9a-f]*", r" (\1)", identity)
+def published_only(rows: Sequence[Row]) -> dict[str, tuple[float, float, float]]:
+    """The published Ψ of the methods that these rows, of one data set, do not have."""
+    ran = {row.method for row in rows}
+    return {name: psi for name, psi in published.PSI.get(rows[0].record["dataset"], {}).items() if name not in ran}
 
 
 def load(sources: Sequence[Path | str | Json]) -> list[Run]:
@@ -149,7 +216,10 @@ def _problems(value: Any, shape: Any, where: str) -> Iterator[str]:
             yield f"{where or 'the file'} is not an object"
             return
         for key, inner in shape.items():
+            key, optional = key.removesuffix("?"), key.endswith("?")
             name = f"{where}.{key}" if where else key
+            if optional and value.get(key) is None:
+                continue
             if key not in value:
                 yield f"{name} is missing"
             else:
@@ -162,9 +232,6 @@ def _problems(value: Any, shape: Any, where: str) -> Iterator[str]:
         else:
             for i, item in enumerate(value):
                 yield from _problems(item, shape[0], f"{where}[{i}]")
-                if shape[0] is _RECORD:
-                    given = {key: inner for key, inner in _OPTIONAL.items() if item.get(key) is not None}
-                    yield from _problems(item, given, f"{where}[{i}]")
     elif not isinstance(value, shape):
         yield f"{where} is {json.dumps(value, default=str)[:40]}"
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from engram.learner import Learner
-from engram.methods import METHODS
+from engram.methods import find_method
 from engram.settings import as_setting, parse_settings
 
 _FOLDER = files("engram.bench") / "presets"
@@ -40,6 +40,6 @@ def load_preset(name: str, changes: Sequence[str] = ()) -> Preset:
     if name not in preset_names():
         raise ValueError(f"no preset is called {name!r}; there are {', '.join(preset_names())}")
     content = tomllib.loads((_FOLDER / f"{name}.toml").read_text())
-    learner = METHODS[content.get("learner", "prototypes")]
+    learner = find_method(content.get("learner", "prototypes"))
     settings = {key: as_setting(value) for key, value in content["config"].items()} | parse_settings(changes)
     return Preset(name, content["dataset"], content["method"], learner, learner.configure(settings))

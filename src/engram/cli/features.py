@@ -1,0 +1,110 @@
+"""The commands for features on disk: `features` and `cache`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from engram.cli.app import app, note, print_json, progress
+from engram.cli.groups import Source, expand
+from engram.cli.options import RESEARCH, AsJson, Yes
+
+
+@app.command(rich_help_panel=RESEARCH)
+@expand
+def features(
+    source: Source,
+    half: Annotated[bool, typer.Option("--half", help="Keep float16: half the disk space, three digits.")] = False,
+    download: Annotated[bool, typer.Option("--download", help="Fetch the data set first if it is not there.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at a picture that cannot be read.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Also write features and labels to one file, for bench --features elsewhere.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
+    from engram import backbones
+    from engram.bench.inputs import export_features
+    from engram.datasets import load
+    from engram.images import FeatureCache
+
+    dataset, device = source.dataset, source.device
+    store = FeatureCache(source.cache, dtype="float16" if half else "float32")
+    images = load(dataset, source.data, download=download)
+    if dataset == "digits":
+        raise ValueError("the digits are feature vectors already; choose cifar100, cub200 or folder")
+    network = backbones.create(source.backbone, weights=source.weights)
+    result: dict[str, object] = {"kept_in": str(store.root), "backbone": network.identity}
+    for name, split in (("train", images.train), ("test", images.test)):
+        if split is None:
+            continue
+        with progress(f"{dataset} {name}") as update:
+            stored = store.fill(split.images, network, device=device, strict=strict, progress=update)
+        result[name] = {"pictures": len(stored), "features": stored.dim, "skipped": len(stored.skipped)}
+        if not as_json:
+            typer.echo(f"{dataset} {name}: {len(stored):,} pictures, {stored.dim} features each")
+        for skipped, reason in stored.skipped:
+            note(f"skipped {skipped}: {reason}")
+        if stored.skipped:
+            note(f"{len(stored.skipped):,} pictures could not be read and were skipped")
+    if export is not None:
+        inputs = source.load(half=half)
+        export_features(export, dataset, inputs, half=half)
+        result["export"] = str(export)
+    if as_json:
+        print_json(result)
+        return
+    typer.echo(f"kept in {store.root} as {network.identity}")
+    if export is not None:
+        typer.echo(f"written to {export}")
+
+
+cache_app = typer.Typer(help="List or clear the features kept on disk.", invoke_without_command=True)
+app.add_typer(cache_app, name="cache", rich_help_panel=RESEARCH)
+
+
+@cache_app.callback()
+def cache_list(
+    context: typer.Context,
+    cache: Annotated[Path | None, typer.Option(help="Cache folder (default: $ENGRAM_CACHE).")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is kept, per backbone."""
+    from engram.images import FeatureCache
+
+    store = FeatureCache(cache)
+    context.obj = store
+    if context.invoked_subcommand:
+        return
+    entries = store.entries()
+    if as_json:
+        rows = [
+            {"identity": e.identity, "dtype": e.dtype, "count": e.count, "bytes": e.bytes, "path": str(e.path)}
+            for e in entries
+        ]
+        print_json(rows)
+        return
+    table = Table(title=f"Features kept in {store.root}")
+    for heading in ("backbone", "pictures", "number format", "MB"):
+        table.add_column(heading, justify="left" if heading == "backbone" else "right", overflow="fold")
+    for entry in entries:
+        table.add_row(entry.identity, f"{entry.count:,}", entry.dtype, f"{entry.bytes / 1e6:,.1f}")
+    Console().print(table if entries else f"no features are kept in {store.root}")
+
+
+@cache_app.command("clear")
+def cache_clear(
+    context: typer.Context,
+    identity: Annotated[str | None, typer.Argument(help="Backbone whose features to remove (default: all).")] = None,
+    yes: Yes = False,
+) -> None:
+    """Remove features from disk; they can be computed again."""
+    store = context.obj
+    known = [entry.identity for entry in store.entries()]
+    if identity is not None and identity not in known:
+        raise ValueError(f"no features of {identity!r} are kept; there are {', '.join(known) or 'none'}")
+    if not yes:
+        typer.confirm(f"Remove the features of {identity or 'all backbones'} from {store.root}?", abort=True, err=True)
+    typer.echo(f"{store.clear(identity) / 1e6:,.1f} MB removed")
