@@ -15,13 +15,14 @@ from engram.methods.joint import Joint
 from engram.methods.lwf import LwF
 from engram.methods.ncm import NCM
 from engram.methods.nearest_neighbour import NearestNeighbour
-from engram.methods.prototypes import PrototypeLearner
+from engram.methods.paper import PrototypesMAS, PrototypesMASLOF, PrototypesSI, PrototypesSILOF
+from engram.methods.prototypes import Prototypes
 from engram.methods.ranpac import RanPAC
 from engram.methods.slda import SLDA
 
 # The paper's own, the systems of its tables, statistics of frozen features, the systems it discusses, the bounds.
 _ALL: tuple[type[Learner], ...] = (
-    PrototypeLearner,
+    *(Prototypes, PrototypesMAS, PrototypesSI, PrototypesMASLOF, PrototypesSILOF),
     *(NearestNeighbour, GeppNet, ICaRL, FearNet),
     *(NCM, SLDA, FeCAM, RanPAC),
     *(EWC, LwF, GEM, GANReplay, HAT, DeepNCM),

@@ -20,7 +20,7 @@ from torch.nn.functional import (
     relu,
 )
 
-from engram.engine.training import Loss, Schedule, Trainer
+from engram.engine import Loss, Schedule, Trainer
 from engram.learner import About, Task, has_row_per_class, require
 from engram.methods.nearest_neighbour import with_samples
 from engram.methods.tensors import TensorLearner, with_rows
