@@ -3,10 +3,10 @@
 import torch
 
 from engram.engine.fast import FAST, Trainer
-from engram.engine.interface import Engine, Loss, Penalty, Schedule, TrainingLoop
+from engram.engine.interface import Engine, Loss, Network, Penalty, Schedule
 from engram.engine.plain import PLAIN
 
-__all__ = ["FAST", "PLAIN", "Engine", "Loss", "Penalty", "Schedule", "Trainer", "TrainingLoop", "engine_for"]
+__all__ = ["FAST", "PLAIN", "Engine", "Loss", "Network", "Penalty", "Schedule", "Trainer", "engine_for"]
 
 
 def engine_for(device: torch.device) -> Engine:

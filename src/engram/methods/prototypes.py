@@ -6,18 +6,18 @@ are the paper's; docs/method.md restates it.
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
-from engram.engine import Penalty, Schedule, TrainingLoop, engine_for
+from engram.engine import Loss, Network, Penalty, Schedule, engine_for
 from engram.learner import About, State, Task, require
 from engram.methods.tensors import TensorLearner
 from engram.nn import distance, losses, statistics
 from engram.nn.autoencoder import Autoencoder
-from engram.nn.consolidation import MAS, SI, Rule, add_importance
+from engram.nn.consolidation import add_importance, make_rule
 from engram.nn.outliers import inliers
 from engram.nn.packing import below, pack_all, unpack_all
 
@@ -64,10 +64,6 @@ class PrototypesConfig:
             if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
                 require(self, value >= 0, name, "a number of at least 0")
 
-    def rule(self) -> Rule | None:
-        """How importance is measured."""
-        return {"mas": MAS(), "si": SI(self.si_damping), None: None}[self.consolidation]
-
 
 class Prototypes(TensorLearner):
     """Autoencoder, consolidation and class means.
@@ -113,60 +109,51 @@ class Prototypes(TensorLearner):
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         """The base trains the whole network; an increment trains the encoder, held by Ω to where it was."""
-        config, had, first = self.config, self.tensors, not self.tensors
-        rule, generator, earlier = config.rule(), self.task_generator(self.device), self.importance
+        config, had, first, earlier = self.config, self.tensors, not self.tensors, self.importance
         scale = statistics.scale_to_rms(task.features, config.feature_rms) if first else had["network.feature_scale"]
-        task = replace(task, features=task.features * scale)
-        if first:
-            network = Autoencoder(task.features.shape[1], config.layers).initialise(self.task_generator("cpu"))
-            network = network.to(self.device)
-        else:
-            network = self._network()
-            network.encoder = copy.deepcopy(network.encoder)
-            network.decoder.load_state_dict(unpack_all(below(DECODER, had)), assign=True)
+        features, targets, several = task.features * scale, task.targets, len(task.new_rows()) > 1
+        network = self._network(features.shape[1], to_learn=True)
+        start = {f"encoder.{name}": theta.detach() for name, theta in network.encoder.named_parameters()}  # θ̃
+        network.encoder = copy.deepcopy(network.encoder)
         encoder = {f"encoder.{name}": theta for name, theta in network.encoder.named_parameters()}
-        start = {name: theta.detach().clone() for name, theta in encoder.items()}  # θ̃
+
+        rule, random = make_rule(config.consolidation, config.si_damping), self.task_generator(self.device)
         trained = dict(network.named_parameters()) if first else encoder
-        penalty = Penalty(earlier, start, config.lambda_reg) if earlier else None
+        held = Penalty(earlier, start, config.lambda_reg) if earlier else None
         # Only the encoder ever moves again, so only its importance is worth a trace.
         trace = {name: torch.zeros_like(theta) for name, theta in start.items()} if rule else {}
-        trainer = self.engine.trainer(
-            trained, config.batch_size, generator, rule, penalty, trace, task.progress, pure=True
-        )
-        if first:
-            base = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
-            self._train("base", trainer, network, task, base)
-        else:
-            self._train("increment", trainer, network, task, Schedule(config.increment_epochs, config.increment_rate))
+        trainer = self.engine.trainer(trained, config.batch_size, random, rule, held, trace, task.progress, pure=True)
+        seen, samples = self.engine.view(network, features, not first)
+        pairs = several and config.pairs == "random"
+        base = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
+        increment = Schedule(config.increment_epochs, config.increment_rate)
+        phase, schedule = ("base", base) if first else ("increment", increment)
+        trainer.run(phase, self._loss(seen, several), samples, targets, schedule, pairs)
 
-        codes, targets = network.encode_all(task.features), task.targets
+        codes, members = network.encode_all(features), targets
         if first and config.outlier_exclusion:
             keep = inliers(codes, targets, config.lof_neighbours)
-            codes, targets = codes[keep], targets[keep]
-        now = statistics.update(had.get("classes.counts"), had.get("classes.means"), codes, targets, task.classes)
+            codes, members = codes[keep], targets[keep]
+        now = statistics.update(had.get("classes.counts"), had.get("classes.means"), codes, members, task.classes)
         if first and config.outlier_exclusion:  # trains the encoder alone; the trace of importance runs on
-            trainer.parameters = encoder
-            self._train("center", trainer, network, task, Schedule(config.center_epochs, config.center_rate), now.means)
+            trainer.parameters, schedule = encoder, Schedule(config.center_epochs, config.center_rate)
+            trainer.run("center", self._loss(seen, several, now.means), samples, targets, schedule, pairs)
 
-        decoder = network.decoder.state_dict(prefix=DECODER) if first else {}  # from now on it stands still
-        omega = add_importance(rule, trace, start, encoder, len(task.features), earlier) if rule else {}
-        rest = decoder | {f"{IMPORTANCE}{name}": tensor for name, tensor in omega.items()}
+        omega = add_importance(rule, trace, start, encoder, len(features), earlier) if rule else {}
+        rest = network.decoder.state_dict(prefix=DECODER) if first else {}  # from now on the decoder stands still
+        rest |= {f"{IMPORTANCE}{name}": tensor for name, tensor in omega.items()}
         return {
             "network.feature_scale": torch.as_tensor(scale, dtype=torch.float32, device=self.device),
             **{f"network.{name}": theta for name, theta in encoder.items()},
             **{name: tensor for name, tensor in had.items() if name.startswith(DECODER)},
-            **pack_all(rest, generator, config.kept_bits),
+            **pack_all(rest, random, config.kept_bits),
             "classes.means": now.means,
             "classes.counts": now.counts,
         }
 
-    def _train(
-        self, phase: str, trainer: TrainingLoop, network: Autoencoder, task: Task, schedule: Schedule,
-        means: Tensor | None = None,
-    ) -> None:  # fmt: skip
-        """Minimise L_base (Eq. 5) or L_inc (Eq. 13), whose penalty is the trainer's, or, given means, L_add (Eq. 7)."""
-        config, several = self.config, len(task.new_rows()) > 1
-        seen, samples = self.engine.view(network, task.features, bool(self.tensors))
+    def _loss(self, seen: Network, several: bool, means: Tensor | None = None) -> Loss:
+        """L_base (Eq. 5) and L_inc (Eq. 13), whose penalty is the trainer's; given means, L_add (Eq. 7)."""
+        config = self.config
 
         def loss(x: Any, y: Tensor, pairs: Tensor | None) -> Tensor:
             codes = seen.encode(x)
@@ -177,17 +164,21 @@ class Prototypes(TensorLearner):
             # A class alone has nothing to be told apart from.
             return total + config.lambda_cos * losses.cosine_pairs(codes, y, pairs) if several else total
 
-        trainer.run(phase, loss, samples, task.targets, schedule, several and config.pairs == "random")
+        return loss
 
-    def _network(self) -> Autoencoder:
-        """The network as it was left, but for its decoder, which answering does without."""
-        network = Autoencoder(self.n_features or 0, self.config.layers, device="meta").requires_grad_(False)
+    def _network(self, n_features: int, to_learn: bool = False) -> Autoencoder:
+        """The network as it was left, at first untrained; to answer, its encoder is enough."""
+        if not self.tensors:
+            return Autoencoder(n_features, self.config.layers).initialise(self.task_generator("cpu")).to(self.device)
+        network = Autoencoder(n_features, self.config.layers, device="meta").requires_grad_(False)
         network.encoder.load_state_dict(below(ENCODER, self.tensors), assign=True)
+        if to_learn:
+            network.decoder.load_state_dict(unpack_all(below(DECODER, self.tensors)), assign=True)
         return network
 
     def encode(self, features: Tensor) -> Tensor:
         """The codes of feature vectors."""
-        return self._network().encode(features * self.tensors["network.feature_scale"])
+        return self._network(features.shape[1]).encode(features * self.tensors["network.feature_scale"])
 
     def _scores(self, features: Tensor) -> Tensor:
         """Eq. 1."""
@@ -204,5 +195,5 @@ class Prototypes(TensorLearner):
             meta["slim"] = not below(DECODER, tensors)
             tensors["network.feature_scale"] = torch.tensor(float(meta["feature_scale"]))
         learner = super().from_state(State(tensors, meta), device)
-        learner._network()
+        learner._network(meta["n_features"])
         return learner

@@ -49,6 +49,11 @@ class SI:
         return trace.clamp(min=0) / (moved.square() + self.damping)
 
 
+def make_rule(name: str | None, damping: float) -> Rule | None:
+    """The rule of that name; `damping` is SI's ξ."""
+    return {"mas": MAS(), "si": SI(damping), None: None}[name]
+
+
 @torch.no_grad()
 def add_importance(
     rule: Rule,
