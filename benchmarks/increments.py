@@ -14,7 +14,6 @@ import torch
 from table import parser, row, show
 
 from engram.bench.inputs import import_features
-from engram.bench.paper import OWN
 from engram.bench.preset import load_preset
 from engram.bench.protocol import class_order
 from engram.methods import METHODS
@@ -52,7 +51,7 @@ def main():
     options = options.parse_args()
     train = import_features(options.features, options.dataset, options.device).train
     rows = []
-    for method in options.method or [*OWN, *(name for name in METHODS if name != "prototypes")]:
+    for method in options.method or [name for name in METHODS if name != "prototypes"]:
         first, last, few, many = cost(load_preset(f"{options.dataset}-{method}"), train, options.device)
         rows += [
             row(f"{method}: an early class", first, "s"),

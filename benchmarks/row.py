@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 from eager import EagerTrainer
+from engram.engine.training import Trainer
 from table import parser, row, show
 
 from engram.bench.inputs import load_features
@@ -20,7 +21,6 @@ from engram.bench.offline import RECIPES, offline_ideal
 from engram.bench.preset import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
 from engram.engine import workbench
-from engram.engine.training import Trainer
 from engram.methods.prototypes import PrototypeLearner
 
 

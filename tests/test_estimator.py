@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from engram import IncrementalClassifier
-from engram.methods.prototypes import PrototypeConfig
+from engram.methods.prototypes import PrototypesConfig
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
 
@@ -52,7 +52,7 @@ def test_the_expected_failures_hold_but_for_the_argument():
 def test_settings_left_out_are_the_methods_defaults():
     clf = small(lambda_cos=3.0).fit(*blobs(["a", "b"]))
     expected = asdict(
-        PrototypeConfig(layers=(16, 16), base_epochs=30, base_rate=5e-3, increment_epochs=2, feature_rms=1.0)
+        PrototypesConfig(layers=(16, 16), base_epochs=30, base_rate=5e-3, increment_epochs=2, feature_rms=1.0)
     )
     assert clf.config_ == {**expected, "lambda_cos": 3.0}
 

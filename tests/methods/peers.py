@@ -2,6 +2,7 @@
 
 from engram.learner import Learner
 from engram.methods import METHODS
+from engram.methods.prototypes import Prototypes
 
 SOFTMAX: dict[str, object] = {
     "width": 32,
@@ -43,9 +44,10 @@ QUICK: dict[str, dict[str, object]] = {
     "finetune": SOFTMAX,
     "joint": SOFTMAX,
 }
-PEERS = [name for name in METHODS if name != "prototypes"]
+QUICK |= {name: {"layers": (16, 8), "base_epochs": 8} for name in METHODS if issubclass(METHODS[name], Prototypes)}
+PEERS = [name for name, kind in METHODS.items() if not issubclass(kind, Prototypes)]
 
 
 def make(name: str, device: str = "cpu", **changes: object) -> Learner:
     kind = METHODS[name]
-    return kind(kind.config_type(**{**QUICK.get(name, {}), **changes}), seed=3, device=device)
+    return kind(kind.configure({**QUICK.get(name, {}), **changes}), seed=3, device=device)

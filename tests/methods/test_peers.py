@@ -29,7 +29,7 @@ def test_it_learns_on_a_gpu(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_slim_state_answers_the_same_and_cannot_learn(name):
-    learner = make(name) if name != "prototypes" else METHODS[name](device="cpu")
+    learner = make(name)
     X, y = blobs(["a", "b"])
     learner.learn(X, y)
     slim = type(learner).from_state(learner.state(slim=True), "cpu")

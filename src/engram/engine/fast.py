@@ -5,6 +5,7 @@ run is long enough to pay for it. On a GPU it is always compiled, and the whole 
 both cases the network is evaluated as `engram.engine.layers` has it.
 """
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -107,6 +108,12 @@ class _Graph(NamedTuple):
     loss: Tensor
 
 
+@functools.cache
+def _side_stream() -> torch.cuda.Stream:
+    """One for all, because cuBLAS keeps working memory for every stream that was ever used."""
+    return torch.cuda.Stream()
+
+
 class CapturedStep(FastStep):
     """The same step on a GPU: the update compiled into one kernel, the whole step replayed as a CUDA graph.
 
@@ -122,7 +129,7 @@ class CapturedStep(FastStep):
     ) -> None:
         super().__init__(trainer, loss, samples, labels, rates, compiled_update)
         self.compiled_size = trainer.batch_size if compiles_loss else None
-        self.side = torch.cuda.Stream()
+        self.side = _side_stream()
         self.pool = torch.cuda.graph_pool_handle()  # one for all batch sizes: only one graph runs at a time
         self.calls: dict[int, int] = {}
         self.graphs: dict[int, _Graph] = {}

@@ -27,7 +27,7 @@ def update(counts: Tensor | None, means: Tensor | None, features: Tensor, target
     sums.index_add_(0, own, features.double())
     new_means = sums / added[:, None]
     all_counts = torch.zeros(classes, dtype=torch.int64, device=features.device)
-    all_means = torch.zeros(classes, features.shape[1], device=features.device)
+    all_means = torch.zeros(classes, features.shape[1], dtype=torch.float32, device=features.device)
     if counts is not None and means is not None:
         all_counts[: len(counts)], all_means[: len(means)] = counts, means
     old_counts, old_means = all_counts[rows], all_means[rows].double()
