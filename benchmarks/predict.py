@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 import torch
+from engram.nn.prototypes import PrototypeMemory
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.nn.prototypes import PrototypeMemory
 
 TOP = 5
 

@@ -19,8 +19,7 @@ from engram.bench.metrics import psi
 from engram.bench.offline import RECIPES, offline_ideal
 from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
-from engram.engine import workbench
-from engram.engine.training import Trainer
+from engram.engine import Trainer, workbench
 from engram.methods.prototypes import PrototypeLearner
 
 

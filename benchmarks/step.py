@@ -13,12 +13,11 @@ from dataclasses import replace
 
 import torch
 from eager import EagerTrainer
+from engram.engine.workbench import Workbench, encoder_parameters, trainer_of
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.engine import training
-from engram.engine.training import Schedule, Trainer
-from engram.engine.workbench import Workbench, encoder_parameters, trainer_of
+from engram.engine import Schedule, Trainer, training
 from engram.methods import prototypes
 from engram.methods.prototypes import PrototypeConfig
 from engram.nn.autoencoder import Autoencoder

@@ -11,7 +11,8 @@ from engram.bench.metrics import psi
 from engram.bench.offline import Recipe, offline_ideal
 from engram.bench.protocol import Samples, TaskResult, accuracies, class_order, run, split_tasks
 from engram.learner import MemoryTable
-from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.methods import METHODS
+from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.testing import blobs
 
 
@@ -23,7 +24,7 @@ def samples(labels: list[str], seed: int = 0) -> Samples:
 class Parrot:
     """Answers what it was told to."""
 
-    about = PrototypeLearner.about
+    about = Prototypes.about
 
     def __init__(self, answers: list[str]) -> None:
         self.answers = np.asarray(answers)
@@ -72,10 +73,10 @@ def test_tasks():
 def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
     train, test = samples(["a", "b", "c", "d"]), samples(["a", "b", "c", "d"], seed=1)
     tasks = [["a", "c"], ["d"], ["b"]]
-    config = PrototypeConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
+    config = PrototypesConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
     shown: list[set[str]] = []
 
-    class Watched(PrototypeLearner):
+    class Watched(Prototypes):
         def learn(self, X, y, progress=None):
             shown.append(set(y))
             super().learn(X, y, progress)
@@ -86,7 +87,7 @@ def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
     assert shown == [{"a", "c"}, {"d"}, {"b"}]
     assert [(r.task, r.classes_seen) for r in results] == [(0, 2), (1, 3), (2, 4)]
     assert results[-1].alpha_all > 0.9
-    at_once = list(run(PrototypeLearner(config, device="cpu"), train, test, tasks))
+    at_once = list(run(Prototypes(config, device="cpu"), train, test, tasks))
     assert [replace(r, seconds=0, peak_memory_bytes=0) for r in results] == [
         replace(r, seconds=0, peak_memory_bytes=0) for r in at_once
     ]
@@ -97,7 +98,7 @@ def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
     test = Samples(torch.arange(12)[:, None], y)
     answers = ["aaab bbba cccc", "aabb bbba cccc", "cabb bbbb cccc"]  # after each task; columns as y
 
-    class Scripted(PrototypeLearner):
+    class Scripted(Prototypes):
         def learn(self, X, y, progress=None):
             self.tasks_learned += 1
 
@@ -115,7 +116,7 @@ def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
 
 
 def test_a_machine_that_does_not_count_memory_says_nothing_of_it(monkeypatch):
-    learner, data = PrototypeLearner(PrototypeConfig(layers=(4, 2), base_epochs=1), device="cpu"), samples(["a", "b"])
+    learner, data = METHODS["ncm"](device="cpu"), samples(["a", "b"])
     monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
     (result,) = run(learner, data, data, [["a", "b"]])
     assert result.peak_memory_bytes == 0

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from engram.engine.training import Penalty, Schedule, Trainer
-from engram.nn.consolidation import MAS, SI
+from engram.engine import FAST, PLAIN, Penalty, Schedule
+from engram.nn.consolidation import MAS, SI, add_importance
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 X = [[1.0, -2.0], [3.0, 0.5], [-1.0, 1.0]]
@@ -30,10 +30,13 @@ def by_hand(theta: list[float], steps: int, rate: float, omega: list[float] | No
     return theta, mas, si
 
 
-def train(rule, steps: int, rate: float, penalty: Penalty | None = None):
+ENGINES = pytest.mark.parametrize("engine", [PLAIN, FAST], ids=["plain", "fast"])
+
+
+def train(engine, rule, steps: int, rate: float, penalty: Penalty | None = None):
     theta = torch.nn.Parameter(torch.tensor([0.5, -0.3]))
     trace = {"theta": torch.zeros(2)}
-    trainer = Trainer({"theta": theta}, 64, torch.Generator().manual_seed(0), rule, penalty, trace)
+    trainer = engine.trainer({"theta": theta}, 64, torch.Generator().manual_seed(0), rule, penalty, trace)
     labels = torch.zeros(len(X), dtype=torch.int64)
 
     def loss(x: torch.Tensor, y: torch.Tensor, pairs: object) -> torch.Tensor:
@@ -43,13 +46,14 @@ def train(rule, steps: int, rate: float, penalty: Penalty | None = None):
     return theta.detach(), trace["theta"]
 
 
+@ENGINES
 @pytest.mark.parametrize("omega", [None, [0.7, 0.1]])
 @pytest.mark.parametrize("rule", [MAS(), SI(1e-3)])
-def test_trace_and_steps_match_a_hand_computation(rule, omega):
+def test_trace_and_steps_match_a_hand_computation(rule, omega, engine):
     penalty = None
     if omega:
         penalty = Penalty({"theta": torch.tensor(omega)}, {"theta": torch.tensor([0.5, -0.3])}, 10.0)
-    theta, trace = train(rule, 7, 0.05, penalty)
+    theta, trace = train(engine, rule, 7, 0.05, penalty)
     expected, mas, si = by_hand([0.5, -0.3], 7, 0.05, omega, 10.0)
     assert theta.tolist() == pytest.approx(expected, rel=1e-5)
     assert trace.tolist() == pytest.approx(mas if isinstance(rule, MAS) else si, rel=1e-4)
@@ -75,7 +79,7 @@ def test_steps_are_torch_amsgrad_with_the_penalty_through_autograd():
     def loss(theta: torch.Tensor) -> torch.Tensor:
         return (torch.tanh(X * theta) - 0.3).square().sum(dim=1).mean()
 
-    trainer = Trainer(
+    trainer = FAST.trainer(
         {"theta": ours}, 64, torch.Generator().manual_seed(0), None, Penalty({"theta": omega}, {"theta": anchor}, 3.0)
     )
     schedule = Schedule(40, 1e-2, decay=0.5, decay_every=10)
@@ -90,12 +94,20 @@ def test_steps_are_torch_amsgrad_with_the_penalty_through_autograd():
     torch.testing.assert_close(ours.detach(), theirs.detach(), rtol=1e-5, atol=1e-6)
 
 
+@ENGINES
 @pytest.mark.parametrize(("start", "direction"), [(0.5, 0.0), (0.8, -1.0), (0.1, 1.0)])
-def test_penalty_is_nothing_at_the_anchor_and_pulls_back_off_it(start, direction):
+def test_penalty_is_nothing_at_the_anchor_and_pulls_back_off_it(start, direction, engine):
     """With a flat loss, only the penalty can move θ."""
     theta = torch.nn.Parameter(torch.tensor([start]))
     penalty = Penalty({"theta": torch.tensor([2.0])}, {"theta": torch.tensor([0.5])}, 10.0)
-    trainer = Trainer({"theta": theta}, 4, torch.Generator().manual_seed(0), None, penalty)
+    trainer = engine.trainer({"theta": theta}, 4, torch.Generator().manual_seed(0), None, penalty)
     flat = Schedule(1, 0.01)
     trainer.run("base", lambda x, y, p: (theta * 0).sum(), torch.zeros(4, 1), torch.zeros(4), flat, pairs=False)
     assert torch.sign(theta.detach() - start).item() == direction
+
+
+def test_importance_is_added_to_that_of_earlier_tasks():
+    trace, start, end = {"a": torch.tensor([6.0])}, {"a": torch.tensor([1.0])}, {"a": torch.tensor([2.0])}
+    assert add_importance(MAS(), trace, start, end, 3, {})["a"].tolist() == [2.0]
+    assert add_importance(MAS(), trace, start, end, 3, {"a": torch.tensor([10.0])})["a"].tolist() == [12.0]
+    assert add_importance(SI(2.0), trace, start, end, 3, {"a": torch.tensor([10.0])})["a"].tolist() == [12.0]

@@ -84,3 +84,8 @@ def test_rows_of_zeros_and_vectors_pass():
     assert back.keys() == tensors.keys()
     assert torch.equal(back["w"], tensors["w"])
     assert back["b"] is tensors["b"]
+
+
+def test_with_all_bits_nothing_is_changed():
+    tensors = {"w": torch.randn(3, 4), "b": torch.randn(2)}
+    assert pack_all(tensors, torch.Generator().manual_seed(0), bits=32) == tensors

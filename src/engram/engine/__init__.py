@@ -1,1 +1,14 @@
-"""How a training step is taken."""
+"""How a training step is taken: `plain`, as one would write it from the paper, and `fast`, the same numbers sooner."""
+
+import torch
+
+from engram.engine.fast import FAST, Trainer
+from engram.engine.interface import Engine, Loss, Network, Penalty, Schedule
+from engram.engine.plain import PLAIN
+
+__all__ = ["FAST", "PLAIN", "Engine", "Loss", "Network", "Penalty", "Schedule", "Trainer", "engine_for"]
+
+
+def engine_for(device: torch.device) -> Engine:
+    """The fastest engine there is for a device."""
+    return FAST if device.type in ("cpu", "cuda") else PLAIN

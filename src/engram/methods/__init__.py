@@ -15,7 +15,8 @@ from engram.methods.joint import Joint
 from engram.methods.lwf import LwF
 from engram.methods.ncm import NCM
 from engram.methods.nearest_neighbour import NearestNeighbour
-from engram.methods.prototypes import PrototypeLearner
+from engram.methods.paper import PrototypesMAS, PrototypesMASLOF, PrototypesSI, PrototypesSILOF
+from engram.methods.prototypes import Prototypes
 from engram.methods.ranpac import RanPAC
 from engram.methods.slda import SLDA
 from engram.methods.whitened import Whitened
@@ -23,7 +24,7 @@ from engram.methods.whitened import Whitened
 # The paper's own, the systems of its tables, statistics of frozen features, the systems it discusses, the bounds.
 _ALL: tuple[type[Learner], ...] = (
     Whitened,
-    PrototypeLearner,
+    *(Prototypes, PrototypesMAS, PrototypesSI, PrototypesMASLOF, PrototypesSILOF),
     *(NearestNeighbour, GeppNet, ICaRL, FearNet),
     *(NCM, SLDA, FeCAM, RanPAC),
     *(EWC, LwF, GEM, GANReplay, HAT, DeepNCM),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.engine.training import Penalty
+from engram.engine import Penalty
 from engram.learner import About, Task
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.methods.tensors import with_rows

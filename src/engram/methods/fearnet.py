@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as binary_cross_entropy
 from torch.nn.functional import cross_entropy, dropout, elu, linear, normalize, relu
 
-from engram.engine.training import Loss, Schedule, Trainer
+from engram.engine import Loss, Schedule, Trainer
 from engram.learner import About, Task, has_row_per_class, require, require_numbers
 from engram.methods.tensors import TensorLearner, with_rows, with_samples
 from engram.nn import growing, statistics

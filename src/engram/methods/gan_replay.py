@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu, linear
 
-from engram.engine.training import Schedule, Trainer
+from engram.engine import Schedule, Trainer
 from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, normalize
 
-from engram.engine.training import Schedule, Trainer
+from engram.engine import Schedule, Trainer
 from engram.learner import About, Task, require, require_numbers
 from engram.methods.tensors import TensorLearner, with_rows, with_samples
 from engram.nn.neighbours import squared_distances

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, linear, relu
 
-from engram.engine.training import Loss
+from engram.engine import Loss
 from engram.learner import About, Progress, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.methods.tensors import with_rows

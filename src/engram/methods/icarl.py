@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
 
-from engram.engine.training import Loss
+from engram.engine import Loss
 from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.nn import growing
+from engram.nn.distance import similarity
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class ICaRL(SoftmaxLearner):
         exemplars, targets = self.tensors["samples.features"], self.tensors["samples.targets"]
         codes = normalize(growing.hidden(self.tensors, exemplars), dim=1)
         means = torch.zeros(len(self.labels), codes.shape[1], device=codes.device).index_add_(0, targets, codes)
-        return normalize(growing.hidden(self.tensors, features), dim=1) @ normalize(means, dim=1).T
+        return similarity(growing.hidden(self.tensors, features), means)
 
 
 def herd(codes: Tensor, most: int) -> Tensor:

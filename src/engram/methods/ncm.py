@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from engram.learner import About, Task
 from engram.methods.tensors import TensorLearner
+from engram.nn import distance
 
 
 @dataclass(frozen=True)
@@ -30,4 +30,7 @@ class NCM(TensorLearner):
         return {"classes.means": now.means, "classes.counts": now.counts}
 
     def _scores(self, features: Tensor) -> Tensor:
-        return normalize(features, dim=1) @ normalize(self.tensors["classes.means"], dim=1).T
+        return distance.similarity(features, self.tensors["classes.means"])
+
+    def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        return distance.nearest(features, self.tensors["classes.means"], k)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.engine.training import Loss, Penalty, Schedule, Trainer
+from engram.engine import Loss, Penalty, Schedule, Trainer
 from engram.learner import Task, require_numbers
 from engram.methods.tensors import TensorLearner
 from engram.nn import growing

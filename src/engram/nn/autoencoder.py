@@ -7,12 +7,16 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from engram.nn import losses
 
-def _stack(sizes: Sequence[int], *, activate_last: bool) -> nn.Sequential:
+CHUNK = 4096  # samples encoded at a time
+
+
+def _stack(sizes: Sequence[int], *, activate_last: bool, device: str) -> nn.Sequential:
     layers: list[nn.Module] = []
     for i, (width_in, width_out) in enumerate(pairwise(sizes)):
         # Built empty: `initialise` draws the weights from a generator of its own, never from torch's global one.
-        layers.append(nn.utils.skip_init(nn.Linear, width_in, width_out))
+        layers.append(nn.utils.skip_init(nn.Linear, width_in, width_out, device=device))
         if activate_last or i < len(sizes) - 2:
             layers.append(nn.ELU())
     return nn.Sequential(*layers)
@@ -22,18 +26,18 @@ class Autoencoder(nn.Module):
     """h: features -> code, g: code -> features. A code is the prototype of its input.
 
     Every layer of the encoder ends in an ELU, the code's too; the decoder's last layer is linear, because features
-    are not bounded by -1.
+    are not bounded by -1. On the device "meta" it takes no room, and is there to be given its weights.
 
     >>> network = Autoencoder(8, (4, 3)).initialise(torch.Generator().manual_seed(0))
     >>> network.encode(torch.zeros(2, 8)).shape, network.decode(torch.zeros(2, 3)).shape
     (torch.Size([2, 3]), torch.Size([2, 8]))
     """
 
-    def __init__(self, n_features: int, layers: Sequence[int]) -> None:
+    def __init__(self, n_features: int, layers: Sequence[int], device: str = "cpu") -> None:
         super().__init__()
         sizes = [n_features, *layers]
-        self.encoder = _stack(sizes, activate_last=True)
-        self.decoder = _stack(sizes[::-1], activate_last=False)
+        self.encoder = _stack(sizes, activate_last=True, device=device)
+        self.decoder = _stack(sizes[::-1], activate_last=False, device=device)
 
     def initialise(self, generator: torch.Generator) -> "Autoencoder":
         """Draw all weights as `nn.Linear` would, from `generator`."""
@@ -48,11 +52,15 @@ class Autoencoder(nn.Module):
         """h(x)."""
         return cast(Tensor, self.encoder(features))
 
+    @torch.no_grad()
+    def encode_all(self, features: Tensor) -> Tensor:
+        """h(x) of any number of samples, without gradients."""
+        return torch.cat([self.encode(part) for part in features.split(CHUNK)])
+
     def decode(self, codes: Tensor) -> Tensor:
         """g(code)."""
         return cast(Tensor, self.decoder(codes))
 
-    @property
-    def code_size(self) -> int:
-        """Length of a code, and so of a class mean."""
-        return next(m for m in reversed(self.encoder) if isinstance(m, nn.Linear)).out_features
+    def error(self, codes: Tensor, features: Tensor) -> Tensor:
+        """Eq. 2, averaged over a batch."""
+        return losses.reconstruction(self.decode(codes), features)

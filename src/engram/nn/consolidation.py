@@ -5,8 +5,10 @@ to a parameter's trace, and how a task's trace becomes importance. Importance is
 earlier ones; averaging old with new would erase the base within a few dozen tasks.
 """
 
+from collections.abc import Mapping
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -45,3 +47,22 @@ class SI:
     def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
         """Eq. 9: ω / (Δ² + ξ); a parameter that made things worse is not held."""
         return trace.clamp(min=0) / (moved.square() + self.damping)
+
+
+def make_rule(name: str | None, damping: float) -> Rule | None:
+    """The rule of that name; `damping` is SI's ξ."""
+    return {"mas": MAS(), "si": SI(damping), None: None}[name]
+
+
+@torch.no_grad()
+def add_importance(
+    rule: Rule,
+    trace: Mapping[str, Tensor],
+    start: Mapping[str, Tensor],
+    end: Mapping[str, Tensor],
+    n_samples: int,
+    earlier: Mapping[str, Tensor],
+) -> dict[str, Tensor]:
+    """Ω after a task, by parameter name: the task's share, added to that of all earlier ones."""
+    share = {name: rule.importance(traced, end[name] - start[name], n_samples) for name, traced in trace.items()}
+    return {name: omega + earlier[name] if name in earlier else omega for name, omega in share.items()}

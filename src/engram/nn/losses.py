@@ -6,7 +6,8 @@ samples as the others do.
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
+
+from engram.nn.distance import similarity
 
 
 def reconstruction(reconstructed: Tensor, features: Tensor) -> Tensor:
@@ -22,9 +23,8 @@ def cosine_pairs(codes: Tensor, labels: Tensor, pairs: Tensor | None) -> Tensor:
     n = len(codes)
     if n < 2:  # a batch of one has no pair
         return codes.new_zeros(())
-    unit = normalize(codes, dim=1)
-    cosine = unit @ unit.T
-    loss = torch.where(labels[:, None] == labels, 1 - cosine, cosine.clamp(min=0))
+    alike = similarity(codes)
+    loss = torch.where(labels[:, None] == labels, 1 - alike, alike.clamp(min=0))
     if pairs is None:
         times = torch.ones_like(loss).triu(diagonal=1)
     else:  # how often each pair was drawn; picking them out of `loss` instead is many times slower backwards

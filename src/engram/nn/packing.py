@@ -37,12 +37,12 @@ def unpack(codes: Tensor, scale: Tensor, bits: int = 8) -> Tensor:
 def pack_all(tensors: Mapping[str, Tensor], generator: torch.Generator, bits: int = 8) -> dict[str, Tensor]:
     """Every matrix as `NAME.codes` and `NAME.scale`; vectors are few and stay as they are.
 
-    With 4 bits two neighbours of a row share a byte of `NAME.nibbles`; that needs rows of even length and no negative
-    entry, and a matrix without keeps 8.
+    With 32 bits everything stays as it is. With 4 bits two neighbours of a row share a byte of `NAME.nibbles`; that
+    needs rows of even length and no negative entry, and a matrix without keeps 8.
     """
     packed: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
-        if tensor.ndim != 2:
+        if tensor.ndim != 2 or bits == 32:
             packed[name] = tensor
         elif bits == 4 and tensor.shape[1] % 2 == 0 and not (tensor < 0).any():
             codes, packed[name + SCALE] = pack(tensor, generator, bits)
@@ -66,6 +66,11 @@ def unpack_all(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
         elif not name.endswith(SCALE):
             tensors[name] = tensor
     return tensors
+
+
+def below(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors whose names begin so, without that beginning."""
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
 def _level(codes: Tensor, largest: int, signed: bool) -> Tensor:

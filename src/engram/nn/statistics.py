@@ -22,24 +22,23 @@ class Update(NamedTuple):
 
 def update(counts: Tensor | None, means: Tensor | None, features: Tensor, targets: Tensor, classes: int) -> Update:
     """Add samples to counts and means; both may be of fewer classes than there are now, or None at first."""
-    d = features.shape[1]
-    added = torch.bincount(targets, minlength=classes)
-    sums = torch.zeros(classes, d, dtype=torch.float64, device=features.device)
-    sums.index_add_(0, targets, features.double())
-    new_means = sums / added.clamp(min=1)[:, None]
-    old_counts, old_means = torch.zeros_like(added), torch.zeros_like(new_means)
+    dtype, device = features.dtype, features.device
+    rows, own, added = targets.unique(return_inverse=True, return_counts=True)  # the others' means stay as they are
+    sums = torch.zeros(len(rows), features.shape[1], dtype=torch.float64, device=device)
+    sums.index_add_(0, own, features.double())
+    new_means = sums / added[:, None]
+    all_counts = torch.zeros(classes, dtype=torch.int64, device=device)
+    all_means = torch.zeros(classes, features.shape[1], dtype=dtype, device=device)
     if counts is not None and means is not None:
-        old_counts[: len(counts)], old_means[: len(means)] = counts, means.double()
+        all_counts[: len(counts)], all_means[: len(means)] = counts.long(), means.to(dtype)
+    old_counts, old_means = all_counts[rows], all_means[rows].double()
     total = old_counts + added
-    merged = (old_means * old_counts[:, None] + sums) / total.clamp(min=1)[:, None]
-    weight = (old_counts * added / total.clamp(min=1)).sqrt()[:, None]
-    dtype = features.dtype
-    return Update(
-        total,
-        merged.to(dtype),
-        features - new_means.to(dtype)[targets],
-        (weight * (old_means - new_means)).to(dtype),
-    )
+    all_counts[rows] = total
+    all_means[rows] = ((old_means * old_counts[:, None] + sums) / total[:, None]).to(dtype)
+    weight = (old_counts * added / total).sqrt()[:, None]
+    between = torch.zeros_like(all_means)
+    between[rows] = (weight * (old_means - new_means)).to(dtype)
+    return Update(all_counts, all_means, features - new_means.to(dtype)[own], between)
 
 
 def shrunk(covariance: Tensor, shrinkage: float) -> Tensor:
@@ -48,3 +47,11 @@ def shrunk(covariance: Tensor, shrinkage: float) -> Tensor:
     identity = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
     # Where nothing varies at all, as with one sample of each class, what is left is the identity.
     return (1 - shrinkage) * covariance + (shrinkage * sphere + (sphere <= 0)) * identity
+
+
+def scale_to_rms(features: Tensor, rms: float | None) -> float:
+    """What to multiply features with so that their root mean square is `rms`; None leaves them as they are."""
+    if rms is None:
+        return 1.0
+    norm = float(torch.linalg.vector_norm(features, dtype=torch.float64))
+    return rms * features.numel() ** 0.5 / norm if norm > 0 else 1.0

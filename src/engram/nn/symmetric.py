@@ -35,6 +35,8 @@ def round_to(values: Tensor, bits: int, generator: torch.Generator) -> Tensor:
 
     Rounded to the nearest, what a few samples add to the statistics of very many would vanish, task after task.
     """
+    if not values.abs().le(torch.finfo(DTYPES[bits]).max).all():
+        raise ValueError("these features are too far from those learned before to be kept; scale them alike")
     if bits != 16:
         return values.to(DTYPES[bits])
     pattern = values.float().contiguous().view(torch.int32)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engram.nn import symmetric
+
 PROBES = 256  # random vectors that a trace is estimated with where d is larger
 BACKGROUND = 0.5  # how far the spread of the class means counts as known, when a sample may be of no class
 MOST = 2048  # class means that their spread is computed of
@@ -52,15 +54,14 @@ class Space:
         return rows, root[:, None] * torch.cholesky_inverse(torch.linalg.cholesky(gram)) * root
 
 
-def build(means: Tensor, counts: Tensor, triangle: Tensor, samples: int) -> Space:
-    """The space that class means, and the upper triangle of the scatter S of so many samples, make.
+def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples: Tensor) -> Space:
+    """The space that class means make with the scatter S of N samples, kept as `symmetric.add` keeps it.
 
     Σ = (1 - ε)·S/N + ε·(tr(S/N)/d)·I with ε = d / (d + N): few samples trust the sphere, many trust themselves.
     """
-    d = triangle.shape[0]
-    epsilon = d / (d + samples)
-    sphere = triangle.diagonal().sum() / samples / d
-    sigma = triangle * ((1 - epsilon) / samples)
+    d, n, means = means.shape[1], int(samples), means.to(torch.promote_types(means.dtype, torch.float32))
+    epsilon, sphere = d / (d + n), unit.to(means.dtype) / n
+    sigma = symmetric.unpack_triangle(scatter, means.dtype) * ((1 - epsilon) * sphere)
     sigma.diagonal().add_(torch.where(sphere > 0, epsilon * sphere, 1.0))  # where nothing varies yet: I
     factor = torch.linalg.cholesky(sigma, upper=True)
     origin = means.mean(dim=0)
@@ -74,7 +75,7 @@ def build(means: Tensor, counts: Tensor, triangle: Tensor, samples: int) -> Spac
         squares=whitened.square().sum(dim=1),
         noise=torch.where(sphere > 0, v, 0.0) / counts,
         shares=counts / counts.sum().to(means.dtype),
-        leverage=torch.as_tensor((1 - epsilon) / samples, dtype=means.dtype, device=means.device),
+        leverage=torch.as_tensor((1 - epsilon) / n, dtype=means.dtype, device=means.device),
     )
 
 

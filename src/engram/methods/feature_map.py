@@ -1,0 +1,63 @@
+"""From features x to the vectors z that are whitened: a root, projections where x is very wide, the paper's code."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engram.learner import Task
+from engram.methods.prototypes import Prototypes
+from engram.nn import projection
+
+WIDE, NARROW = 4096, 2048  # features wider than the one are projected to the other
+
+Network = dict[str, Tensor]
+
+
+class FeatureMap:
+    """z = [√x, or random projections of it; w·h(x)] / unit, h the paper's encoder where there is one.
+
+    What it learns from the base, and never again, is a table of tensors called `network.…`.
+    """
+
+    def __init__(
+        self, transform: str, encoder: Mapping[str, Any] | None, bits: int, seed: int, device: torch.device
+    ) -> None:
+        self.transform, self.encoder, self.seed, self.device = transform, encoder, seed, device
+        self.dtype = torch.float64 if bits == 64 else torch.float32
+
+    def fit(self, task: Task) -> Network:
+        """Train the encoder with Eq. 5 and bring both blocks of z to one root mean square, near 1."""
+        network: Network = {}
+        if self.encoder is not None:
+            trained = self._paper({})._tensors_after(task)
+            network = {
+                name: t for name, t in trained.items() if name.startswith(("network.encoder", "network.feature"))
+            }
+            code = self._paper(network).encode(task.features)
+            network["network.code_weight"] = _rms(self(task.features, {})) / _rms(code)
+        # Where 16 bits hold numbers best; a power of two, as dividing by one is exact.
+        network["network.unit"] = _rms(self(task.features, network)).log2().round().exp2()
+        return network
+
+    def __call__(self, x: Tensor, network: Mapping[str, Tensor]) -> Tensor:
+        """z."""
+        z = x.to(self.dtype)
+        if self.transform == "sqrt":  # the sign is kept where features may be negative
+            z = z.sign() * z.abs().sqrt()
+        if z.shape[1] > WIDE:
+            z = z @ projection.signs(z.shape[1], NARROW, self.seed).to(z)
+        if "network.code_weight" in network:
+            z = torch.cat([z, self._paper(network).encode(x) * network["network.code_weight"]], dim=1)
+        return z / network["network.unit"] if "network.unit" in network else z
+
+    def _paper(self, network: Mapping[str, Tensor]) -> Prototypes:
+        learner = Prototypes(Prototypes.configure(self.encoder), seed=self.seed, device=str(self.device))
+        learner.tensors = dict(network)
+        return learner
+
+
+def _rms(values: Tensor) -> Tensor:
+    rms = values.square().mean().sqrt()
+    return torch.where(rms > 0, rms, 1.0)
