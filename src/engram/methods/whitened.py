@@ -1,7 +1,7 @@
 """Whitened prototypes: the paper's rule, the nearest class mean by cosine, in a space where no direction varies more.
 
-Kept are one mean per class, its count, and one scatter shared by all classes. Nothing is trained in an increment, so
-nothing drifts, and the order of learning does not matter. docs/method.md derives it and has the symbols used here.
+One mean per class, its count, and one scatter for all are kept. Nothing is trained in an increment: nothing drifts, and
+the order of learning does not matter. docs/method.md derives it and has the symbols used here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -76,8 +76,7 @@ class Whitened(TensorLearner):
 
     def _space(self) -> whitening.Space:
         """Computed once after every change, when it is first needed."""
-        if not self.scratch:
-            self.scratch = vars(_space(self.tensors))
+        self.scratch = self.scratch or vars(_space(self.tensors))
         return whitening.Space(**self.scratch)
 
     def _whiten(self, features: Tensor) -> Tensor:
@@ -90,9 +89,8 @@ class Whitened(TensorLearner):
 
     def forget(self, label: Label) -> None:
         """Drop name, count and mean. The scatter stays: it says how samples vary, not what this class looks like."""
-        behind = len(self._labels) - self._row(label)
+        behind, newest = len(self._labels) - self._row(label), self.tensors["consolidation.newest"]
         super().forget(label)
-        newest = self.tensors["consolidation.newest"]
         self.tensors["consolidation.newest"] = newest - (behind <= newest).long()
 
     def _familiarity(self, features: Tensor) -> Tensor:
