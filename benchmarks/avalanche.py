@@ -19,8 +19,9 @@ from table import parser, row, show
 from torch.utils.data import TensorDataset
 
 from engram.device import resolve_device
-from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
-from engram.nn import losses, training
+from engram.engine import fast
+from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 
 sys.path = [
@@ -37,10 +38,10 @@ def features_of(number, samples):
 
 def engram_seconds(rule, device, samples, epochs, classes):
     """Of one class after the other; the base and the class that compiles and captures are not among them."""
-    config = PrototypeConfig(
+    config = PrototypesConfig(
         layers=LAYERS, consolidation=rule, feature_rms=None, base_epochs=1, increment_epochs=epochs, batch_size=BATCH
     )
-    learner = PrototypeLearner(config, device=str(device))
+    learner = Prototypes(config, device=str(device))
     for number in range(classes + 2):
         X = features_of(number, samples).to(device)
         start = time.perf_counter()
@@ -107,7 +108,7 @@ def main():
     device = resolve_device(options.device)
     if options.tf32:
         torch.set_float32_matmul_precision("high")
-    training.WORTH_COMPILING = 0  # a user's classes have 50 epochs; here two must do
+    fast.WORTH_COMPILING = 0  # a user's classes have 50 epochs; here two must do
     steps = options.epochs * -(-options.samples // BATCH)
     rows = []
     for rule in (options.rule,) if options.rule else ("mas", "si"):

@@ -18,7 +18,7 @@ import torch
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.methods.prototypes import PrototypeConfig, PrototypeLearner
+from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.testing import reachable_arrays
 
 SAMPLES = 32
@@ -50,8 +50,8 @@ def peak(device):
 def late_over_early(device, early, late, rounds=15):
     """Seconds to learn class `early` and class `late`, in turns, and the peak memory when they were learned."""
     width = 512
-    config = PrototypeConfig(layers=(512, 512), base_epochs=1, increment_epochs=20, feature_rms=1.0)
-    learner = PrototypeLearner(config, device=str(device))
+    config = PrototypesConfig(layers=(512, 512), base_epochs=1, increment_epochs=20, feature_rms=1.0)
+    learner = Prototypes(config, device=str(device))
     states, memory = {}, {}
     for number in range(1, late + 1):
         if number in (early, late):
@@ -61,7 +61,7 @@ def late_over_early(device, early, late, rounds=15):
     seconds = {early: [], late: []}
     for _ in range(rounds):
         for at, state in states.items():
-            copy = PrototypeLearner.from_state(state, str(device))
+            copy = Prototypes.from_state(state, str(device))
             seconds[at].append(learn(copy, at, width))
     return {at: (statistics.median(values), memory[at]) for at, values in seconds.items()}
 
@@ -69,8 +69,8 @@ def late_over_early(device, early, late, rounds=15):
 def kept_per_class(device, classes):
     """Bytes reachable from the learner after `classes` classes over those after 100, per class."""
     width = 32
-    config = PrototypeConfig(layers=(32, 16), base_epochs=1, increment_epochs=1, feature_rms=1.0)
-    learner = PrototypeLearner(config, device=str(device))
+    config = PrototypesConfig(layers=(32, 16), base_epochs=1, increment_epochs=1, feature_rms=1.0)
+    learner = Prototypes(config, device=str(device))
     kept, resident = {}, {}
     for number in range(1, classes + 1):
         learn(learner, number, width)

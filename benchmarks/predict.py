@@ -3,7 +3,7 @@
     python benchmarks/predict.py --device cpu --json predict.json
 
 1,000,000 means of 1024 numbers (4.1 GB), a batch of 64 codes. numpy: one matrix product with means scaled to length
-one beforehand, then argpartition. Ours: `PrototypeMemory.nearest`, which takes the means as they are kept.
+one beforehand, then argpartition. Ours: `engram.nn.distance.nearest`, which takes the means as they are kept.
 """
 
 import resource
@@ -13,10 +13,10 @@ import time
 
 import numpy as np
 import torch
-from engram.nn.prototypes import PrototypeMemory
 from table import parser, row, show
 
 from engram.device import resolve_device
+from engram.nn.distance import nearest
 
 TOP = 5
 
@@ -52,20 +52,19 @@ def main():
     device = resolve_device(options.device)
     generator = torch.Generator().manual_seed(0)
     means = torch.randn(options.classes, options.width, generator=generator)
-    memory = PrototypeMemory(options.width, device)
-    memory.means, memory.labels = means.to(device), list(range(options.classes))
+    kept = means.to(device)
     codes = torch.randn(options.batch, options.width, generator=generator)
 
     before = resident()
-    memory.nearest(codes.to(device), TOP)
+    nearest(codes.to(device), kept, TOP)
     extra = resident() - before if device.type == "cpu" else 0
     mine, theirs, agree = [], [], []
     # Scaled in place: lengths do not change which means are near, and a second copy would not fit everywhere.
-    unit_means = means.numpy() if device.type == "cuda" else memory.means.numpy()
+    unit_means = means.numpy() if device.type == "cuda" else kept.numpy()
     for chunk in np.array_split(unit_means, 64):
         chunk /= np.linalg.norm(chunk, axis=1, keepdims=True)
     for _ in range(options.rounds):
-        seconds, (_, rows) = timed(lambda: memory.nearest(codes.to(device), TOP), device)
+        seconds, (_, rows) = timed(lambda: nearest(codes.to(device), kept, TOP), device)
         mine.append(seconds)
         seconds, answer = timed(lambda: by_numpy(unit_means, codes.numpy()), device)
         theirs.append(seconds)

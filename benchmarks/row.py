@@ -1,9 +1,9 @@
-"""One full row of the CIFAR-100 table, MAS, against the same row trained by the eager loop.
+"""One full row of the CIFAR-100 table, MAS, against the same row trained by the plain engine.
 
     python benchmarks/row.py --device cuda --data DIR --weights vgg16.safetensors --tf32 --json row.json
 
 100 base epochs over 25,000 samples, then 50 classes x 50 epochs, evaluation after every task included. Both use the
-same learner, protocol and random class order; only the trainer differs (benchmarks/eager.py).
+same learner, protocol and random class order; only the engine differs.
 """
 
 import time
@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from eager import EagerTrainer
 from table import parser, row, show
 
 from engram.bench.inputs import load_features
@@ -19,13 +18,13 @@ from engram.bench.metrics import psi
 from engram.bench.offline import RECIPES, offline_ideal
 from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
-from engram.engine import Trainer, workbench
-from engram.methods.prototypes import PrototypeLearner
+from engram.engine import FAST, PLAIN
+from engram.methods.prototypes import Prototypes
 
 
-def one_row(trainer, config, inputs, tasks, device):
-    workbench.Trainer = trainer
-    learner = PrototypeLearner(config, seed=0, device=device)
+def one_row(engine, config, inputs, tasks, device):
+    learner = Prototypes(config, seed=0, device=device)
+    learner.engine = engine
     start = time.perf_counter()
     results = list(run(learner, inputs.train, inputs.test, tasks))
     return time.perf_counter() - start, results
@@ -52,10 +51,10 @@ def main():
     ideal = offline_ideal(inputs.train, inputs.test, recipes=RECIPES[-1:]).accuracy
 
     started = time.perf_counter()  # compiles, with batches of the sizes to come
-    one_row(Trainer, replace(config, base_epochs=1), inputs, tasks[:3], options.device)
+    one_row(FAST, replace(config, base_epochs=1), inputs, tasks[:3], options.device)
     warm_up = time.perf_counter() - started
-    mine, results = one_row(Trainer, config, inputs, tasks, options.device)
-    eager, theirs = one_row(EagerTrainer, config, inputs, tasks, options.device)
+    mine, results = one_row(FAST, config, inputs, tasks, options.device)
+    plain, theirs = one_row(PLAIN, config, inputs, tasks, options.device)
     ours, reference = psi(results, ideal), psi(theirs, ideal)
     gap = max(abs(getattr(ours, part) - getattr(reference, part)) for part in ("base", "new", "all"))
     gpu = inputs.train.X.is_cuda
@@ -64,8 +63,8 @@ def main():
         row("row", mine, "s", "<= 40" if gpu else ""),
         row("row, base task", results[0].seconds, "s"),
         row("row, the other tasks", sum(result.seconds for result in results[1:]), "s"),
-        row("row by the eager loop", eager, "s"),
-        row("eager / row", eager / mine, "ratio", ">= 4" if gpu else ""),
+        row("row by the plain engine", plain, "s"),
+        row("plain / row", plain / mine, "ratio", ">= 4" if gpu else ""),
         row("largest difference of a Ψ", gap, "", "<= 0.01"),
     ]
     rows += [row(f"Ψ_{part}", getattr(ours, part), "") for part in ("base", "new", "all")]

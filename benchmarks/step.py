@@ -1,4 +1,4 @@
-"""One training step against the floor of memory traffic, and against the eager loop, CIFAR-100 sizes.
+"""One training step against the floor of memory traffic, and against the plain engine, CIFAR-100 sizes.
 
     python benchmarks/step.py --device cuda --json step.json
     python benchmarks/step.py --device cpu --phase increment --json step.json
@@ -9,17 +9,14 @@ one pass to the next, and divides by the bandwidth of a large copy measured in t
 
 import statistics
 import time
-from dataclasses import replace
+from itertools import pairwise
 
 import torch
-from eager import EagerTrainer
-from engram.engine.workbench import Workbench, encoder_parameters, trainer_of
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.engine import Schedule, Trainer, training
-from engram.methods import prototypes
-from engram.methods.prototypes import PrototypeConfig
+from engram.engine import FAST, PLAIN, fast
+from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.nn.autoencoder import Autoencoder
 
 FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
@@ -52,48 +49,25 @@ def floor_bytes(network, phase):
     trained = encoder + decoder if phase == "base" else encoder
     forward = encoder + decoder
     backward = encoder - first + decoder + trained  # weights read for the gradient of each layer's input; gradients out
-    if phase == "increment":  # in place of the decoder's last weight W, twice, WᵀW once (engram/nn/fixed_decoder.py)
+    if phase == "increment":  # in place of the decoder's last weight W, twice, WᵀW once (engram/engine/layers.py)
         forward, backward = forward - last.numel() + last.shape[1] ** 2, backward - last.numel()
     update = 9 * trained + 2 * encoder  # θ, two moments and the largest: in and out; the gradient in; trace in and out
     held = 0 if phase == "base" else 2 * encoder  # Ω and θ̃ in
     return 4 * (forward + backward + update + held)
 
 
-def workplace(trainer_class, phase, rule, device):
-    """Network, trainer and loss, as the learner makes them."""
-    config = PrototypeConfig(layers=LAYERS, consolidation=rule)
-    generator = torch.Generator(device).manual_seed(0)
-    fixed = None
-    if phase == "base":
-        network = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
-        trainer = trainer_of(network, dict(network.named_parameters()), BATCH, generator, config.rule())
-    else:
-        start = Autoencoder(FEATURES, LAYERS).initialise(torch.Generator().manual_seed(0)).to(device)
-        bench = Workbench(FEATURES, LAYERS, BATCH, config.rule(), config.lambda_reg, device)
-        importance = {name: torch.rand_like(t) for name, t in encoder_parameters(start.encoder).items()}
-        bench.lay_out(start.encoder, start.decoder.state_dict(), importance)
-        network, trainer, fixed = bench.network, replace(bench.trainer, generator=generator), bench.fixed
-    if trainer_class is not Trainer:
-        fields = ("parameters", "batch_size", "generator", "rule", "penalty", "trace")
-        trainer = trainer_class(*(getattr(trainer, field) for field in fields))
-    return network, trainer, prototypes._AutoencoderLoss(network, config, phase == "base", fixed)
-
-
-def seconds_per_step(trainer_class, phase, rule, device, steps, rounds):
-    network, trainer, loss = workplace(trainer_class, phase, rule, device)
+def seconds_per_step(engine, phase, rule, device, steps, rounds):
+    """The median over epochs of `steps` mini-batches; the first captures, compiles and warms up."""
+    ends, epochs = [], {"base_epochs": 0, "increment_epochs": 0, f"{phase}_epochs": rounds + 1}
+    learner = Prototypes(PrototypesConfig(layers=LAYERS, consolidation=rule, **epochs), device=str(device))
+    learner.engine = engine
     generator = torch.Generator(device).manual_seed(1)
     features = torch.rand(BATCH * steps, FEATURES, generator=generator, device=device) * 0.2
-    labels = torch.randint(50, (len(features),), generator=generator, device=device)
-    inputs = loss.fixed.inputs(features) if loss.fixed else features
-    measured = []
-    for number in range(rounds + 1):  # the first captures, compiles and warms up
-        synchronise(device)
-        start = time.perf_counter()
-        trainer.run(phase, loss, inputs, labels, Schedule(1, 1e-4), pairs=phase == "base")
-        synchronise(device)
-        if number:
-            measured.append((time.perf_counter() - start) / steps)
-    return statistics.median(measured), floor_bytes(network, phase)
+    if phase == "increment":
+        learner.learn(features, [0] * len(features))
+    labels = [number % 50 if phase == "base" else 1 for number in range(len(features))]
+    learner.learn(features, labels, lambda progress: ends.append(time.perf_counter()))
+    return statistics.median(end - start for start, end in pairwise(ends)) / steps
 
 
 def main():
@@ -108,21 +82,23 @@ def main():
     gpu = device.type == "cuda"
     if options.tf32:
         torch.set_float32_matmul_precision("high")
-    training.WORTH_COMPILING = 0  # the question is how fast a step is once compiled
+    fast.WORTH_COMPILING = 0  # the question is how fast a step is once compiled
     steps = options.steps or (200 if gpu else 16)
     rate = bandwidth(device)
     rows = [row("copy bandwidth", rate / 1e9, "GB/s")]
     for phase in (options.phase,) if options.phase else ("base", "increment"):
         for rule in (options.rule,) if options.rule else ("mas", "si"):
-            mine, traffic = seconds_per_step(Trainer, phase, rule, device, steps, options.rounds)
-            eager, _ = seconds_per_step(EagerTrainer, phase, rule, device, steps, options.rounds)
+            mine, plain = (
+                seconds_per_step(engine, phase, rule, device, steps, options.rounds) for engine in (FAST, PLAIN)
+            )
+            traffic = floor_bytes(Autoencoder(FEATURES, LAYERS, device="meta"), phase)
             name, judged = f"{phase}, {rule.upper()}", phase == "increment" and rule == "mas"
             rows += [
                 row(f"{name}: floor, {traffic / 1e9:.2f} GB", traffic / rate * 1e3, "ms"),
                 row(f"{name}: step", mine * 1e3, "ms"),
-                row(f"{name}: step of the eager loop", eager * 1e3, "ms"),
+                row(f"{name}: step of the plain engine", plain * 1e3, "ms"),
                 row(f"{name}: step / floor", mine / (traffic / rate), "ratio", "<= 2.0" if gpu and judged else ""),
-                row(f"{name}: eager / step", eager / mine, "ratio", ">= 3" if not gpu and judged else ""),
+                row(f"{name}: plain / step", plain / mine, "ratio", ">= 3" if not gpu and judged else ""),
             ]
     show(rows, device, options.json, tf32=options.tf32)
 

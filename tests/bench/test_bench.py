@@ -123,8 +123,8 @@ def test_results_hold_every_field(finished):
         memory = record["memory"]
         assert memory["as_the_paper_counts"] == {"100": 100 * 1024, "1000": 1000 * 1024}
         assert memory["kept_between_increments"]["1000"] == encoder + decoder + 1000 * (1024 + 8)
-        # importance and anchor are of the encoder's size
-        assert memory["all_the_next_increment_needs"]["1000"] == 2 * encoder + decoder + 1000 * (1024 + 8)
+        # importance and anchor are of the encoder's size; the scale of the features has 4 bytes
+        assert memory["all_the_next_increment_needs"]["1000"] == 2 * encoder + decoder + 4 + 1000 * (1024 + 8)
 
 
 def test_a_report_is_written_and_can_be_rebuilt(finished):

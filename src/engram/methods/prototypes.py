@@ -16,7 +16,7 @@ from engram.engine import Loss, Network, Penalty, Schedule, engine_for
 from engram.learner import About, State, Task, require
 from engram.methods.tensors import TensorLearner
 from engram.nn import distance, losses, statistics
-from engram.nn.autoencoder import Autoencoder
+from engram.nn.autoencoder import Autoencoder, encode
 from engram.nn.consolidation import add_importance, make_rule
 from engram.nn.outliers import inliers
 from engram.nn.packing import below, pack_all, unpack_all
@@ -167,7 +167,7 @@ class Prototypes(TensorLearner):
         return loss
 
     def _network(self, n_features: int, to_learn: bool = False) -> Autoencoder:
-        """The network as it was left, at first untrained; to answer, its encoder is enough."""
+        """The network as it was left, at first untrained; a slim model has no decoder."""
         if not self.tensors:
             return Autoencoder(n_features, self.config.layers).initialise(self.task_generator("cpu")).to(self.device)
         network = Autoencoder(n_features, self.config.layers, device="meta").requires_grad_(False)
@@ -178,7 +178,7 @@ class Prototypes(TensorLearner):
 
     def encode(self, features: Tensor) -> Tensor:
         """The codes of feature vectors."""
-        return self._network(features.shape[1]).encode(features * self.tensors["network.feature_scale"])
+        return encode(below(ENCODER, self.tensors), features * self.tensors["network.feature_scale"])
 
     def _scores(self, features: Tensor) -> Tensor:
         """Eq. 1."""
