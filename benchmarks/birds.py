@@ -12,14 +12,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from newcomer import teach, together
+from newcomer import open_eyes, teach, together
 from table import parser, row, show
 
-from engram import backbones
 from engram.datasets import cub200
-from engram.images import FeatureCache
 
 UNSEEN = 10
+DIFFER = "answers that differ"
 
 
 def measure(method, settings, draw, seed, device):
@@ -42,7 +41,7 @@ def measure(method, settings, draw, seed, device):
         "new, after": accuracy(clf, test, new),
         "all, one by one": accuracy(clf, test, base + new),
         "all, at once": accuracy(once, test, base + new),
-        "answers that differ": float(np.sum(clf.predict(X) != once.predict(X))),
+        DIFFER: float(np.sum(clf.predict(X) != once.predict(X))),
         "seconds for the base": first - began,
         "seconds for a species, at most": max(seconds),
     }
@@ -81,11 +80,7 @@ def main():
         options.paper: (options.paper, {}),
     }
     birds = cub200(options.data)
-    network, cache = backbones.create(options.backbone), FeatureCache(options.cache)
-
-    def look(paths):
-        return cache.features(paths, network, device=options.device).values
-
+    look, identity = open_eyes(options)
     found = {name: [] for name in compared}
     for seed in range(options.orders):
         species = np.random.default_rng(seed).permutation(birds.classes).tolist()
@@ -98,9 +93,11 @@ def main():
     for name, orders in found.items():
         for what in orders[0]:
             values = [order[what] for order in orders]
-            rows.append(row(f"{name}: {what}", float(np.mean(values)), f"({min(values):.4g} to {max(values):.4g})"))
-    species = f"{options.base} + {options.new}"
-    show(rows, options.device, options.json, backbone=network.identity, species=species, orders=options.orders)
+            spread = f"({min(values):.4g} to {max(values):.4g})"
+            bar = "<= 0" if what == DIFFER and name != options.paper else ""
+            rows.append(row(f"{name}: {what}", float(np.mean(values)), spread, bar))
+    drawn = f"{options.base} + {options.new}"
+    show(rows, options.device, options.json, backbone=identity, species=drawn, orders=options.orders)
 
 
 if __name__ == "__main__":

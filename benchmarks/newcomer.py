@@ -12,6 +12,7 @@ are and on standardised ones.
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -23,6 +24,12 @@ from engram.images import FeatureCache
 from engram.methods import find_method
 
 FEWEST_LEFT = 5  # pictures of a class to test with
+
+
+def open_eyes(options):
+    """A function from paths of pictures to their features, and which network that is."""
+    network, cache = backbones.create(options.backbone), FeatureCache(options.cache)
+    return lambda paths: cache.features(paths, network, device=options.device).values, network.identity
 
 
 def teach(method, tasks, seed, device, **settings):
@@ -63,11 +70,7 @@ def main():
     enough = [name for name, paths in folders.items() if len(paths) >= options.pictures + FEWEST_LEFT]
     if len(enough) < 2 * options.classes:
         raise SystemExit(f"only {len(enough)} classes have {options.pictures + FEWEST_LEFT} pictures; lower --pictures")
-    network, cache = backbones.create(options.backbone), FeatureCache(options.cache)
-
-    def look(paths):
-        return cache.features(paths, network, device=options.device).values
-
+    look, identity = open_eyes(options)
     accuracies, tested = {}, []
     for seed in range(options.draws):
         names = np.random.default_rng(seed).permutation(enough)[: 2 * options.classes].tolist()
@@ -77,11 +80,9 @@ def main():
         everything = together(train)
         X, y = together(test)
         models = {method: teach(method, tasks, seed, options.device) for method in options.methods}
-        plain = LogisticRegression(max_iter=2000)
-        models["logistic regression on all at once"] = plain.fit(*everything)
-        models["the same, standardised"] = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
-            *everything
-        )
+        joint = LogisticRegression(max_iter=2000)
+        models["logistic regression on all at once"] = clone(joint).fit(*everything)
+        models["the same, standardised"] = make_pipeline(StandardScaler(), joint).fit(*everything)
         for name, model in models.items():
             accuracies.setdefault(name, []).append(float(np.mean(model.predict(X) == y)))
         tested.append(len(y))
@@ -89,7 +90,7 @@ def main():
         row(name, float(np.mean(values)), "(" + ", ".join(f"{value:.3f}" for value in values) + ")")
         for name, values in accuracies.items()
     ]
-    about = {"backbone": network.identity, "classes": f"{options.classes} + {options.classes}"}
+    about = {"backbone": identity, "classes": f"{options.classes} + {options.classes}"}
     about |= {"pictures": options.pictures, "tested": tested}
     show(rows, options.device, options.json, **about)
 

@@ -15,7 +15,6 @@ half of all classes have been learned at once, and after up to 50 more, one at a
 from pathlib import Path
 
 import numpy as np
-import torch
 from sklearn.metrics import roc_auc_score
 from table import parser, row, show
 
@@ -101,8 +100,8 @@ def main():
             for seed, order in enumerate(orders):
                 learner = find_method(method)(seed=seed, device=options.device)
                 draws.append(tell_apart(learner, inputs, order[:known]))
-            area, caught = LOWEST.get(known, (0, 0)) if barred and method == "whitened" else (0, 0)
-            bars = {"area under ROC": f">= {area}", "unknown caught": f">= {caught}"} if area else {}
+            lowest = LOWEST.get(known, ()) if barred and method == "whitened" else ()
+            bars = {name: f">= {bar}" for name, bar in zip(draws[0], lowest, strict=False)}
             rows += rows_of(draws, f"{known} known, {method}", bars)
     most = len(orders[0]) // 2 + MOST_ADDED
     draws = [probabilities(options.method, inputs, order[:most], options.device) for order in orders]
@@ -112,5 +111,4 @@ def main():
 
 
 if __name__ == "__main__":
-    torch.set_grad_enabled(False)
     main()
