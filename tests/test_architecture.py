@@ -34,12 +34,6 @@ ALLOWED: dict[str, set[str]] = {
             "io", "settings"},
 }  # fmt: skip
 
-# Arrows that point the wrong way, each with the reason it is there.
-EXCEPTIONS = {
-    ("web/downloads.py", "cli"): "the page exports in a process of its own, by the command",
-    ("web/downloads.py", "bench"): "the document around a report",
-    ("store/evaluation_page.py", "bench"): "the document around a report",
-}
 OFFERED = {"estimator", "io", "learner"}  # by the package itself: `from engram import IncrementalClassifier`
 NAMED = re.compile(r"\bengram\.([a-z_]+)")
 
@@ -81,7 +75,7 @@ def violations(path: Path, code: str) -> list[str]:
     room, name = room_of(path), path.relative_to(SOURCE).as_posix()
     allowed = OFFERED if room == "engram" else ALLOWED[room]
     upward = rooms_used(code, {*ALLOWED, "engram"}) - allowed - EVERYBODY - {room}
-    return [f"{name} uses {other}" for other in sorted(upward) if (name, other) not in EXCEPTIONS]
+    return [f"{name} uses {other}" for other in sorted(upward)]
 
 
 MODULES = sorted(SOURCE.rglob("*.py"))
@@ -108,11 +102,6 @@ def test_nothing_a_user_runs_loads_the_laboratory():
     for path in MODULES:
         if room_of(path) != "bench":
             assert not re.search(r"^\s*(import|from) resource\b", path.read_text(), re.MULTILINE), path
-
-
-def test_exceptions_are_still_needed():
-    for name, other in EXCEPTIONS:
-        assert other in rooms_used((SOURCE / name).read_text(), set(ALLOWED)), f"{name} no longer uses {other}"
 
 
 @pytest.mark.parametrize(
