@@ -30,7 +30,7 @@ def test_demo_writes_its_numbers(demo):
     result = json.loads(process.stdout)
     assert result["dataset"] == "digits"
     assert 0.9 < result["alpha_ideal"] <= 1
-    assert [row["method"] for row in result["rows"]] == ["mas", "si", "mas-lof", "si-lof", "unconsolidated"]
+    assert [row["method"] for row in result["rows"]] == ["whitened", "mas", "si", "mas-lof", "si-lof", "unconsolidated"]
     for row in result["rows"]:
         assert set(row) == {"method", "psi_base", "psi_new", "psi_all", "seconds"}
         assert row["seconds"] > 0

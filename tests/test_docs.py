@@ -18,7 +18,7 @@ def test_the_readmes_estimator_example_runs(tmp_path, monkeypatch, capsys):
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert printed[:2] == ["[0 1 2 3 4 7]", "[7 7 7]"]
-    assert "class memory classes.means (5, 256) 5120" in printed
+    assert "class memory classes.means (5, 64) 640" in printed
     assert (tmp_path / "digits.engram").exists()
 
 

@@ -13,7 +13,7 @@ from engram.bench.presets import load_preset
 from engram.bench.protocol import TaskResult, class_order, run, split_tasks
 from engram.bench.results import Row, Run
 
-METHODS = ("mas", "si", "mas-lof", "si-lof", "unconsolidated")
+METHODS = ("whitened", "mas", "si", "mas-lof", "si-lof", "unconsolidated")
 
 
 @dataclass(frozen=True)
