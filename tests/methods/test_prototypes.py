@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engram.engine import update
+from engram.learner import State
 from engram.methods import METHODS
 from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.nn.outliers import inliers
@@ -332,3 +333,11 @@ def test_the_packed_decoder_does_not_move_from_increment_to_increment():
     made.learn(*blobs(["d"]))
     for name, tensor in before.items():
         assert torch.equal(made.tensors[name], tensor), name
+
+
+def test_a_state_whose_parts_do_not_fit_together_is_refused():
+    made = learner()
+    made.learn(*blobs(["a", "b"]))
+    state = made.state()
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        Prototypes.from_state(State(state.tensors, {**state.meta, "n_features": 5}), device="cpu")

@@ -122,7 +122,7 @@ class CapturedStep(FastStep):
     of each batch size run plainly (they train as any other, and warm up what may not happen under capture).
     """
 
-    warm_up = 3
+    warm_up = 2
 
     def __init__(
         self, trainer: TrainingLoop, loss: Loss, samples: Samples, labels: Tensor, rates: Tensor, compiles_loss: bool

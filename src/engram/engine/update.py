@@ -52,10 +52,10 @@ def update(
 
 def correct_rates(schedule: Schedule, steps: int, like: Tensor) -> Tensor:
     """AMSGrad's bias-corrected rate and root of the second correction for every step, (epochs x steps, 2)."""
-    t = torch.arange(1, schedule.epochs * steps + 1, dtype=torch.float64).view(schedule.epochs, steps)
-    rate = torch.tensor([[schedule.rate_at(epoch)] for epoch in range(schedule.epochs)], dtype=torch.float64)
-    table = torch.stack([rate.view(-1, 1) / (1 - BETA1**t), (1 - BETA2**t).sqrt()], dim=2)
-    return table.flatten(0, 1).to(like)
+    rate = torch.tensor([schedule.rate_at(epoch) for epoch in range(schedule.epochs)], dtype=torch.float64)
+    rate = rate.to(like.device).repeat_interleave(steps)
+    t = torch.arange(1, len(rate) + 1, dtype=torch.float64, device=like.device)
+    return torch.stack([rate / (1 - BETA1**t), (1 - BETA2**t).sqrt()], dim=1).to(like.dtype)
 
 
 def update_in_blocks(
