@@ -1,4 +1,4 @@
-"""What leave-one-out scores say about a softmax and about the unknown, kept as a few numbers and pooled over tasks."""
+"""What leave-one-out scores say about a softmax and about the unknown, kept as a few numbers that follow the model."""
 
 import math
 from collections.abc import Callable
@@ -10,10 +10,54 @@ from torch.nn.functional import cross_entropy
 from engram.nn.whitening import Space, leave_one_out
 
 GROWTH = 1.1  # samples now over samples when calibrated last, from which on it is done again
-LEVELS = 65  # quantiles kept of the familiarity of known samples
-COLDEST, HOTTEST = 1e-3, 1.0
+MEMORY = 0.9  # weight of all earlier calibrations beside a new one: the space they were measured in has moved on
+BINS, LOWEST, HIGHEST = 512, -16.0, 16.0  # of the histogram of familiarity
 USUAL, DOUBT = 0.03, 5.0  # a temperature to start from, and how many wrong answers it takes to leave it
-STEPS = 40
+COLDEST, HOTTEST, STEPS = 1e-3, 1.0, 40
+
+
+def calibrate(
+    before: Tensor | None, make_space: Callable[[], Space], z: Tensor, targets: Tensor, counts: Tensor
+) -> Tensor | None:
+    """Calibration with one more task, whose samples are at hand: each is judged as if it had not been learned.
+
+    That costs as much as preparing to answer, so it is done when there are a tenth more samples than the last time.
+    """
+    several = counts[targets] > 1
+    if len(counts) < 2 or not several.any() or (before is not None and counts.sum() < GROWTH * before[0]):
+        return before
+    space, own = make_space(), targets[several]
+    scores, familiarity = leave_one_out(space, space.whiten(z[several]), own, counts)
+    return pool(before, int(counts.sum()), scores, familiarity, own)
+
+
+def pool(before: Tensor | None, samples: int, scores: Tensor, familiarity: Tensor, targets: Tensor) -> Tensor:
+    """The samples there are now, their weight, ln T, and how many of them have which familiarity."""
+    seen = torch.histc(familiarity.double().clamp(LOWEST, HIGHEST), BINS, LOWEST, HIGHEST)
+    weight, log_t = float(len(scores)), math.log(fit_temperature(scores, targets))
+    if before is not None:
+        old = MEMORY * float(before[1])
+        log_t = (old * float(before[2]) + weight * log_t) / (old + weight)
+        weight, seen = old + weight, seen + MEMORY * before[3:]
+    return torch.cat([seen.new_tensor([samples, weight, log_t]), seen])
+
+
+def temperature(calibration: Tensor | None) -> float:
+    """T; what is usual, as long as nothing could be calibrated."""
+    return USUAL if calibration is None else math.exp(float(calibration[2]))
+
+
+def threshold(calibration: Tensor | None, share: float) -> float | None:
+    """The familiarity that this share of known samples does not reach; None as long as nothing could be calibrated."""
+    if not 0 <= share <= 1:
+        raise ValueError(f"a share lies between 0 and 1, and {share} does not")
+    if calibration is None:
+        return None
+    below = calibration[3:].cumsum(0)
+    wanted = share * below[-1]
+    at = int(torch.searchsorted(below, wanted).clamp(max=BINS - 1))
+    inside = 1 - float((below[at] - wanted) / calibration[3 + at]) if calibration[3 + at] > 0 else 0.0
+    return LOWEST + (at + inside) * (HIGHEST - LOWEST) / BINS
 
 
 def fit_temperature(scores: Tensor, targets: Tensor) -> float:
@@ -33,51 +77,3 @@ def fit_temperature(scores: Tensor, targets: Tensor) -> float:
 def _loss(scores: Tensor, targets: Tensor, log_t: float) -> float:
     surprise = float(cross_entropy(scores.double() / math.exp(log_t), targets, reduction="sum"))
     return surprise + DOUBT * (log_t - math.log(USUAL)) ** 2
-
-
-def calibrate(
-    before: Tensor | None, make_space: Callable[[], Space], z: Tensor, targets: Tensor, counts: Tensor
-) -> Tensor | None:
-    """Calibration with one more task, whose samples are at hand: each is judged as if it had not been learned.
-
-    That costs as much as preparing to answer, so it is done when there are a tenth more samples than the last time.
-    """
-    several = counts[targets] > 1
-    if len(counts) < 2 or not several.any() or (before is not None and counts.sum() < GROWTH * before[0]):
-        return before
-    space, own = make_space(), targets[several]
-    return pool(before, *leave_one_out(space, space.whiten(z[several]), own, counts), own)
-
-
-def pool(before: Tensor | None, scores: Tensor, familiarity: Tensor, targets: Tensor) -> Tensor:
-    """Calibration with one more task: how many samples it is of, ln T, and quantiles of familiarity."""
-    n = len(scores)
-    levels = torch.linspace(0, 1, LEVELS, dtype=torch.float64, device=scores.device)
-    quantiles = torch.quantile(familiarity.double(), levels)
-    temperature = math.log(fit_temperature(scores, targets))
-    if before is not None:
-        m = float(before[0])
-        temperature = (m * float(before[1]) + n * temperature) / (m + n)
-        quantiles = _mix(before[2:], m, quantiles, n, levels)
-        n += int(m)
-    return torch.cat([quantiles.new_tensor([n, temperature]), quantiles])
-
-
-def temperature(calibration: Tensor | None) -> float:
-    """T; what is usual, as long as nothing could be calibrated."""
-    return USUAL if calibration is None else math.exp(float(calibration[1]))
-
-
-def threshold(calibration: Tensor | None, share: float) -> float | None:
-    """The familiarity that this share of known samples does not reach; None as long as nothing could be calibrated."""
-    return None if calibration is None else float(torch.quantile(calibration[2:], share))
-
-
-def _mix(one: Tensor, m: float, two: Tensor, n: float, levels: Tensor) -> Tensor:
-    """Quantiles of two samples together: each quantile stands for an equal share of its sample."""
-    values, order = torch.cat([one, two]).sort()
-    weights = torch.cat([torch.full_like(one, m), torch.full_like(two, n)])[order]
-    middle = (weights.cumsum(0) - weights / 2) / weights.sum()
-    at = torch.searchsorted(middle, levels).clamp(1, len(middle) - 1)
-    step = (levels - middle[at - 1]) / (middle[at] - middle[at - 1])
-    return values[at - 1] + step.clamp(0, 1) * (values[at] - values[at - 1])
