@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -56,10 +57,9 @@ def threshold(calibration: Tensor, share: float) -> float:
 
 
 def _mix(one: Tensor, m: float, two: Tensor, n: float, levels: Tensor) -> Tensor:
-    """Quantiles of two samples together: each quantile stands for an equal share of its sample."""
-    values, order = torch.cat([one, two]).sort()
-    weights = torch.cat([torch.full_like(one, m), torch.full_like(two, n)])[order]
-    middle = (weights.cumsum(0) - weights / 2) / weights.sum()
-    at = torch.searchsorted(middle, levels).clamp(1, len(middle) - 1)
-    step = (levels - middle[at - 1]) / (middle[at] - middle[at - 1])
-    return values[at - 1] + step.clamp(0, 1) * (values[at] - values[at - 1])
+    """Quantiles of two samples together: where the mean of their distribution functions, each linear between its
+    quantiles, reaches each level. A sample mixed with itself, or with next to nothing, stays as it is."""
+    a, b, at = one.cpu().numpy(), two.cpu().numpy(), levels.cpu().numpy()
+    values = np.sort(np.concatenate([a, b]))
+    reached = (m * np.interp(values, a, at) + n * np.interp(values, b, at)) / (m + n)
+    return torch.from_numpy(np.interp(at, reached, values)).to(one)
