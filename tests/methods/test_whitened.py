@@ -187,7 +187,7 @@ def test_forgetting_drops_a_row_and_leaves_the_scatter():
 # --- what is kept -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("decay", [0.0, 1.0])
+@pytest.mark.parametrize("decay", [0.0, 1.5])
 def test_a_thousand_increments_in_16_bits_answer_as_in_64(uncalibrated, decay):
     """Also where few directions hold most of the scatter, as in real features: the small ones must not be lost."""
     rng = np.random.default_rng(0)
@@ -219,9 +219,6 @@ def test_at_2048_dimensions_4300000_bytes_are_shared_and_a_class_takes_4100():
     learner.learn(X[1:3], ["b", "c"])
     assert learner.memory().kept - first.kept <= 2 * 4100
     assert first.kept - 4100 <= 4_300_000
-    assert {tuple(t.shape) for n, t in learner.state().tensors.items() if n == "consolidation.scatter"} == {
-        (1024, 2049)
-    }
 
 
 def test_what_answering_needs_is_scratch_and_not_kept():

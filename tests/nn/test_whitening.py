@@ -240,3 +240,14 @@ def test_a_sample_that_is_all_there_is_of_a_direction_can_be_left_out_of_rounded
         scores, familiarity = whitening.leave_one_out(space, space.whiten(z), targets, now.counts)
         assert scores.isfinite().all()
         assert familiarity.isfinite().all()
+
+
+def test_classes_very_far_apart_have_a_spread_in_float32():
+    """More classes than dimensions, thousands of times their samples' noise apart."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(40), 3)
+    z = torch.from_numpy(1e4 * rng.normal(size=(40, 4))[y] + rng.normal(size=(120, 4))).float()
+    now = statistics.update(None, None, z, torch.from_numpy(y), 40)
+    scatter, unit = symmetric.add(None, None, now.scatter, 32, torch.Generator())
+    space = whitening.build(now.means, now.counts, scatter, unit, torch.tensor(len(z)))
+    assert space.familiarity(space.whiten(z)).isfinite().all()
