@@ -46,11 +46,13 @@ class Space:
         """
         classes = len(self.means)
         rows = torch.linspace(0, classes - 1, min(classes, MOST), device=self.means.device).round().long()
-        means, shares = self.means[rows], self.shares[rows]
+        # In float64, as classes far apart make numbers beside which the 1 would vanish.
+        means, shares = self.means[rows].double(), self.shares[rows].double()
         root = (shares / shares.sum()).sqrt()
         gram = root[:, None] * (means @ means.T) * root
         gram.diagonal().add_(1)
-        return rows, root[:, None] * torch.cholesky_inverse(torch.linalg.cholesky(gram)) * root
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        return rows, (root[:, None] * inverse * root).to(self.means.dtype)
 
 
 def build(means: Tensor, counts: Tensor, triangle: Tensor, samples: int) -> Space:
