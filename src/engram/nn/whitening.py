@@ -11,6 +11,7 @@ PROBES = 256  # random vectors that a trace is estimated with where d is larger
 BACKGROUND = 0.5  # how far the spread of the class means counts as known, when a sample may be of no class
 MOST = 2048  # class means that their spread is computed of
 SMALL = 1e-12
+CERTAIN = 1e-3  # rounding may make a sample look like all there is of a direction, or more; it is this much less
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ class Space:
         """
         classes = len(self.means)
         rows = torch.linspace(0, classes - 1, min(classes, MOST), device=self.means.device).round().long()
-        means, shares = self.means[rows], self.shares[rows]
+        # In float64, as classes far apart make numbers beside which the 1 would vanish.
+        means, shares = self.means[rows].double(), self.shares[rows].double()
         root = (shares / shares.sum()).sqrt()
         gram = root[:, None] * (means @ means.T) * root
         gram.diagonal().add_(1)
-        return rows, root[:, None] * torch.cholesky_inverse(torch.linalg.cholesky(gram)) * root
+        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
+        return rows, (root[:, None] * inverse * root).to(self.means.dtype)
 
 
 def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples: Tensor) -> Space:
@@ -92,7 +95,7 @@ def leave_one_out(space: Space, w: Tensor, targets: Tensor, counts: Tensor) -> t
     u = w - space.means[targets]
     q = u.square().sum(dim=1)
     beta = space.leverage * n / (n - 1)
-    kappa = beta / (1 - beta * q)
+    kappa = beta / (1 - beta * q).clamp(min=CERTAIN)
     shift = 1 / ((n - 1) * classes)  # the origin moves by -shift·r, so every vector by shift·u
     own = torch.zeros(len(w), classes, dtype=w.dtype, device=w.device)
     own[torch.arange(len(w), device=w.device), targets] = 1 / (n - 1)
