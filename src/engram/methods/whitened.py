@@ -1,7 +1,6 @@
 """Whitened prototypes: the paper's rule, the nearest class mean by cosine, in a space where no direction varies more.
 
-One mean per class, its count, and one scatter for all are kept. Nothing is trained in an increment: nothing drifts, and
-the order of learning does not matter. docs/method.md derives it and has the symbols used here.
+One mean per class, its count, and one scatter for all are kept. Nothing is trained in an increment, so nothing drifts.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,8 @@ from engram.methods.feature_map import FeatureMap
 from engram.methods.prototypes import Prototypes
 from engram.methods.tensors import TensorLearner, with_rows
 from engram.nn import calibration, statistics, symmetric, whitening
+
+MANY = 128  # tasks, and so roundings of the scatter, after which it is kept in 32 bits: errors add up
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Whitened(TensorLearner):
         counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
         counts[rows], means[rows] = now.counts.int(), new
         kept = had.get("consolidation.scatter"), had.get("consolidation.unit")
-        scatter, unit = symmetric.add(*kept, now.scatter, bits, random)
+        scatter, unit = symmetric.add(*kept, now.scatter, bits if self.tasks_learned < MANY else max(bits, 32), random)
         after = network | {
             "classes.counts": counts,
             "classes.means": means,
@@ -71,8 +72,7 @@ class Whitened(TensorLearner):
         return after if fit is None else after | {"consolidation.calibration": fit}
 
     def _map(self) -> FeatureMap:
-        config = self.config
-        return FeatureMap(config.transform, config.encoder, config.kept_bits, self.seed, self.device)
+        return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
         """Computed once after every change, when it is first needed."""

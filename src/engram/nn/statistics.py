@@ -35,7 +35,7 @@ def update(counts: Tensor | None, means: Tensor | None, features: Tensor, target
     total = old_counts + added
     all_counts[rows] = total
     all_means[rows] = ((old_means * old_counts[:, None] + sums) / total[:, None]).to(dtype)
-    weight = (old_counts * added / total).sqrt()[:, None]
+    weight = ((old_counts * added).double() / total).sqrt()[:, None]
     between = torch.zeros_like(all_means)
     between[rows] = (weight * (old_means - new_means)).to(dtype)
     return Update(all_counts, all_means, features - new_means.to(dtype)[own], between)

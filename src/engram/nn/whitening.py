@@ -11,6 +11,7 @@ PROBES = 256  # random vectors that a trace is estimated with where d is larger
 BACKGROUND = 0.5  # how far the spread of the class means counts as known, when a sample may be of no class
 MOST = 2048  # class means that their spread is computed of
 SMALL = 1e-12
+ROUNDING = 2**-10  # of a number in 16 bits
 CERTAIN = 1e-3  # rounding may make a sample look like all there is of a direction, or more; it is this much less
 
 
@@ -65,12 +66,17 @@ def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples:
     d, n, means = means.shape[1], int(samples), means.to(torch.promote_types(means.dtype, torch.float32))
     epsilon, sphere = d / (d + n), unit.to(means.dtype) / n
     sigma = symmetric.unpack_triangle(scatter, means.dtype) * ((1 - epsilon) * sphere)
-    sigma.diagonal().add_(torch.where(sphere > 0, epsilon * sphere, 1.0))  # where nothing varies yet: I
-    factor = torch.linalg.cholesky(sigma, upper=True)
+    floor = torch.where(sphere > 0, epsilon * sphere, 1.0)  # where nothing varies yet: I
+    sigma.diagonal().add_(floor)
+    factor, failed = torch.linalg.cholesky_ex(sigma, upper=True)
+    while failed:  # S, rounded to 16 bits, varies less than nothing in some direction: as much is added as it takes
+        sigma.diagonal().add_(floor.clamp(min=ROUNDING * sphere))
+        floor = floor + floor.clamp(min=ROUNDING * sphere)
+        factor, failed = torch.linalg.cholesky_ex(sigma, upper=True)
     origin = means.mean(dim=0)
     whitened = _solve(factor, means - origin)
-    # v = tr(U⁻ᵀ (S/N) U⁻¹), and S/N = (Σ - ε·sphere·I) / (1 - ε)
-    v = (d - epsilon * sphere * _trace_of_inverse(factor)) / (1 - epsilon)
+    # v = tr(U⁻ᵀ (S/N) U⁻¹), and S/N = (Σ - floor·I) / (1 - ε)
+    v = (d - floor * _trace_of_inverse(factor)) / (1 - epsilon)
     return Space(
         origin=origin,
         factor=factor,
