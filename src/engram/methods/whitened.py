@@ -1,10 +1,9 @@
 """Whitened prototypes: the paper's rule, the nearest class mean by cosine, in a space where no direction varies more.
 
-One mean per class, its count, and one scatter for all are kept. Nothing is trained in an increment: nothing drifts, and
-the order of learning does not matter. docs/method.md derives it and has the symbols used here.
+Nothing is trained in an increment, so nothing drifts and the order does not matter; docs/method.md has the symbols.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -55,8 +54,8 @@ class Whitened(TensorLearner):
         new = symmetric.round_to(now.means, bits, random)
         counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
         counts[rows], means[rows] = now.counts.int(), new
-        kept = had.get("consolidation.scatter"), had.get("consolidation.unit")
-        scatter, unit = symmetric.add(*kept, now.scatter, bits, random)
+        scatter, unit, fit = (had.get(f"consolidation.{name}") for name in ("scatter", "unit", "calibration"))
+        scatter, unit = symmetric.add(scatter, unit, now.scatter, bits, random)
         after = network | {
             "classes.counts": counts,
             "classes.means": means,
@@ -65,27 +64,28 @@ class Whitened(TensorLearner):
             "consolidation.samples": had.get("consolidation.samples", 0) + torch.tensor(len(z), device=self.device),
             "consolidation.newest": torch.tensor(task.classes - task.known if task.known else 0, device=self.device),
         }
-        fit = calibration.calibrate(
-            had.get("consolidation.calibration"), lambda: _space(after), z, task.targets, counts
-        )
+        fit = calibration.calibrate(fit, lambda: _space(after), z, task.targets, counts)
         return after if fit is None else after | {"consolidation.calibration": fit}
 
     def _map(self) -> FeatureMap:
-        config = self.config
-        return FeatureMap(config.transform, config.encoder, config.kept_bits, self.seed, self.device)
+        return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
-        """Computed once after every change, when it is first needed."""
-        self.scratch = self.scratch or vars(_space(self.tensors))
+        self.scratch = self.scratch or vars(_space(self.tensors))  # once after every change, when it is first needed
         return whitening.Space(**self.scratch)
 
-    def _whiten(self, features: Tensor) -> Tensor:
-        return self._space().whiten(self._map()(features, self.tensors))
+    def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
+        return (space or self._space()).whiten(self._map()(features, self.tensors))
 
-    def _scores(self, features: Tensor) -> Tensor:
-        cosines, newest = self._space().cosines(self._whiten(features)), int(self.tensors["consolidation.newest"])
-        cosines[:, len(self._labels) - newest :] += self.config.recency
+    def _scores(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
+        cosines = self._space().cosines(self._whiten(features, space))
+        cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
+
+    def scorer(self) -> Callable[[Tensor], Tensor]:
+        """Scores that torch can trace."""
+        space = self._space().traceable()
+        return lambda features: self._scores(features, space)
 
     def forget(self, label: Label) -> None:
         """Drop name, count and mean. The scatter stays: it says how samples vary, not what this class looks like."""

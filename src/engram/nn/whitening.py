@@ -32,6 +32,10 @@ class Space:
         """w of each sample."""
         return _solve(self.factor, z - self.origin)
 
+    def traceable(self) -> "Space":
+        """The same space for an exported graph."""
+        return _Multiplied(**vars(self) | {"factor": _solve(self.factor, torch.eye(len(self.factor)).to(self.factor))})
+
     def cosines(self, w: Tensor) -> Tensor:
         """w·w_c / (‖w‖ · √(‖w_c‖² - v/n_c)): Eq. 1, the length of a mean freed of its noise."""
         return _cosines(w @ self.means.T, w.square().sum(dim=1), self.squares, self.noise)
@@ -52,6 +56,13 @@ class Space:
         gram = root[:, None] * (means @ means.T) * root
         gram.diagonal().add_(1)
         return rows, root[:, None] * torch.cholesky_inverse(torch.linalg.cholesky(gram)) * root
+
+
+class _Multiplied(Space):
+    """Has U⁻¹ for its factor and multiplies by it, because ONNX does not solve triangular systems."""
+
+    def whiten(self, z: Tensor) -> Tensor:
+        return (z - self.origin) @ self.factor
 
 
 def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples: Tensor) -> Space:
