@@ -179,6 +179,7 @@ def test_the_memory_table_is_exact():
         "class memory": 3 * 16 * 4 + 3 * 8,
         "stored samples": 0,
         "consolidation state": encoder,
+        "scratch memory": 0,
     }
 
 
