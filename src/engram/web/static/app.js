@@ -18,7 +18,8 @@ function show(present) {
   for (const id of ["try", "classes", "look", "take", "nav"]) by(id).hidden = !model.exists;
   by("onnx").hidden = !model.can_export;
   by("unknown-note").textContent = model.unknown
-    ? `What looks like nothing that was taught is called unknown, and so are about ${percent(model.unknown.share)} of pictures of known classes.` : "";
+    ? `What looks like nothing that was taught is called unknown, and so are about ${percent(model.unknown.share)} of pictures of known classes.`
+    : model.classes.length === 1 ? "There is only one class, so every answer is that one; teach another." : "";
   teach.show(model);
   classes.show(model, busy);
   if (model.exists) drawCharts(model);
