@@ -203,7 +203,7 @@ def test_the_memory_table_is_exact():
     encoder = (8 * 16 + 16 + 16 * 16 + 16) * 4
     decoder = (16 * 16 + 16 + 16 * 8 + 8) * 4
     assert table.by_group() == {
-        "network": encoder + decoder + 4,  # and what features are scaled by
+        "network": encoder + decoder + 4,  # the scale of the features
         "class memory": 3 * 16 * 4 + 3 * 8,
         "stored samples": 0,
         "consolidation state": encoder,

@@ -16,8 +16,7 @@ def _stack(sizes: Sequence[int], *, activate_last: bool, device: str) -> nn.Sequ
     layers: list[nn.Module] = []
     for i, (width_in, width_out) in enumerate(pairwise(sizes)):
         # Built empty: `initialise` draws the weights from a generator of its own, never from torch's global one.
-        layer = nn.Linear(width_in, width_out, device="meta")
-        layers.append(layer if device == "meta" else layer.to_empty(device=device))
+        layers.append(nn.utils.skip_init(nn.Linear, width_in, width_out, device=device))
         if activate_last or i < len(sizes) - 2:
             layers.append(nn.ELU())
     return nn.Sequential(*layers)
