@@ -38,7 +38,8 @@ def accuracy(model: Model, pictures: dict[str, list[Path]], names: list[str]) ->
 
 
 def share_unknown(model: Model, pictures: dict[str, list[Path]], names: list[str]) -> float:
-    given = list(predict_images(model, [p for n in names for p in pictures[n]], unknown=model.unknown_below()))
+    assert model.notes.unknown is not None
+    given = list(predict_images(model, [p for n in names for p in pictures[n]], unknown=model.notes.unknown.similarity))
     assert not any(isinstance(one, Unreadable) for one in given)
     return float(np.mean([one.label == "unknown" for one in given]))
 
