@@ -17,13 +17,8 @@ from toys import QUICK, paint
 
 from engram import cli
 
-NEW = [
-    "--backbone",
-    "averages",
-    "--method",
-    "prototypes",
-    *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}")),
-]
+NEW = ["--backbone", "averages"]
+TRAINED = ["--method", "prototypes", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +61,31 @@ def test_learning_and_learning_more(engram, tmp_path):
     paint(tmp_path / "more", "cyan", seed=3)
     assert "--more takes them): cyan" in engram("learn", "m.engram", "more").err
     assert engram("learn", "m.engram", "more", "--more").code == 0
+
+
+def test_pictures_that_may_have_the_wrong_name(engram, tmp_path):
+    paint(tmp_path / "pictures", "red", "green", n=30)
+    for i in range(11):
+        (tmp_path / "pictures" / "red" / f"0-{i}.png").rename(tmp_path / "pictures" / "green" / f"odd-{i}.png")
+    told = engram("learn", "m.engram", "pictures", *NEW, "--holdout", "0", "--json")
+    misfits = told.json["misfits"]
+    assert {(one["picture"], one["name"], one["answer"]) for one in misfits} == {
+        (f"pictures/green/odd-{i}.png", "green", "red") for i in range(11)
+    }
+    sure = [one["probability"] for one in misfits]
+    assert sure == sorted(sure, reverse=True)
+    lines = [line for line in told.err.splitlines() if line.startswith("look again: ")]
+    first = misfits[0]
+    share = f"{100 * first['probability']:.0f} %"
+    assert lines[0] == f"look again: {first['picture']} was taught as green and looks like red ({share})"
+    assert len(lines) == 11
+    assert lines[-1] == "look again: 1 more, less sure; --json lists them all"
+
+
+def test_a_small_base_is_only_remarked_on_where_a_network_learns_from_it(engram, tmp_path):
+    paint(tmp_path / "pictures", "red", "green")
+    assert "a small base" not in engram("learn", "m.engram", "pictures", *NEW).err
+    assert "a small base" in engram("learn", "t.engram", "pictures", *NEW, *TRAINED).err
 
 
 METHODS = {
@@ -164,26 +184,68 @@ def test_predicting(engram, birds):
     paint(birds / "test", "red", "blue", n=2, seed=9)
     given = engram("predict", "m.engram", "test", "--top", "2", "--json")
     assert given.code == 0
-    assert [set(one) for one in given.json] == [{"path", "label", "similarity", "top"}] * 4
+    assert [set(one) for one in given.json] == [
+        {"path", "label", "similarity", "probability", "familiarity", "top"}
+    ] * 4
     assert [one["label"] for one in given.json] == ["blue", "blue", "red", "red"]
     for one in given.json:
-        assert [set(entry) for entry in one["top"]] == [{"label", "similarity"}] * 2
-        assert one["top"][0] == {"label": one["label"], "similarity": one["similarity"]}
+        assert [set(entry) for entry in one["top"]] == [{"label", "similarity", "probability"}] * 2
+        assert one["top"][0] == {name: one[name] for name in ("label", "similarity", "probability")}
         assert one["top"][0]["similarity"] >= one["top"][1]["similarity"]
+        assert 1 >= one["probability"] > 0.5 > one["top"][1]["probability"] >= 0
     table = list(csv.DictReader(io.StringIO(engram("predict", "m.engram", "test", "--top", "2", "--csv").out)))
     assert [row["label"] for row in table] == ["blue", "blue", "red", "red"]
-    assert [float(row["similarity_2"]) for row in table] == [one["top"][1]["similarity"] for one in given.json]
-    plain = engram("predict", "m.engram", "test/red/9-0.png", "--top", "1")
-    assert re.fullmatch(r"test/red/9-0\.png: red \(red [01]\.\d{3}\)\n", plain.out)
+    for value in ("similarity", "probability"):
+        assert [float(row[value]) for row in table] == [one[value] for one in given.json]
+        assert [float(row[f"{value}_2"]) for row in table] == [one["top"][1][value] for one in given.json]
+    plain = engram("predict", "m.engram", "test/red/9-0.png", "--top", "2")
+    shares = [f"{one['label']} {100 * one['probability']:.0f} %" for one in given.json[2]["top"]]
+    assert plain.out == f"test/red/9-0.png: red ({', '.join(shares)})\n"
     picture = (birds / "test" / "red" / "9-0.png").read_bytes()
     assert engram("predict", "m.engram", "-", "--json", stdin=picture).json[0]["label"] == "red"
     listed = engram("predict", "m.engram", "--list", "-", "--json", stdin=b"test/red/9-1.png\ntest/blue\n")
     assert [one["path"] for one in listed.json] == ["test/red/9-1.png", "test/blue/9-0.png", "test/blue/9-1.png"]
 
 
+def test_unknown_by_the_methods_own_rule(engram, birds):
+    """`--unknown SHARE` is the share of pictures of known classes that one is ready to lose."""
+    noise = np.random.default_rng(0).integers(0, 255, (20, 28, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(birds / "noise.png")
+    about = engram("info", "m.engram", "--json").json["unknown"]
+    assert (about["rule"], about["share"], about["pictures"]) == ("leave-one-out", 0.05, None)
+    assert "about 5 % of pictures of known classes are refused" in engram("info", "m.engram").out
+    answer = engram("predict", "m.engram", "noise.png", "--unknown", "auto", "--json").json[0]
+    assert answer["label"] == "unknown"
+    assert answer["familiarity"] < about["below"]
+    assert answer["top"][0]["label"] in ("red", "green", "blue")
+    paint(birds / "test", "red", "green", "blue", n=20, seed=9)
+    lost = []
+    for share in ("0.0001", "0.05", "0.5", "0.9999"):
+        given = engram("predict", "m.engram", "test", "--unknown", share, "--json").json
+        lost.append(np.mean([one["label"] == "unknown" for one in given]))
+    assert lost == sorted(lost)
+    assert lost[1] < 0.2 < lost[2] < 0.8 < lost[3]
+    assert engram("predict", "m.engram", "test", "--json").json[0]["label"] != "unknown"
+
+
+def test_a_model_of_one_class_cannot_tell_yet_what_is_unknown(engram, tmp_path):
+    paint(tmp_path / "pictures", "red")
+    assert engram("learn", "m.engram", "pictures", *NEW).code == 0
+    assert engram("predict", "m.engram", "pictures", "--json").json[0]["label"] == "red"
+    done = engram("predict", "m.engram", "pictures", "--unknown", "auto")
+    assert done.code == 2
+    assert "the model cannot tell yet what is unknown; it takes two classes" in done.err
+    assert "unknown" not in engram("info", "m.engram").out
+
+
 def test_unknown_below_the_similarity_in_the_model_file(engram, birds):
+    """For a method without a rule of its own."""
     paint(birds / "test", "red", n=2, seed=9)
-    calibrated = engram("info", "m.engram", "--json").json["unknown"]["similarity"]
+    (birds / "m.engram").unlink()
+    assert engram("learn", "m.engram", "pictures", *NEW, *TRAINED).code == 0
+    calibrated = engram("info", "m.engram", "--json").json["unknown"]["below"]
+    shown = f"unknown: below similarity {calibrated:.3f}, from 6 pictures held back; about 5 % of pictures of known"
+    assert shown in engram("info", "m.engram").out
     sure = engram("predict", "m.engram", "test", "--json").json[0]["similarity"]
     assert engram("predict", "m.engram", "test", "--unknown", sure - 0.01, "--json").json[0]["label"] == "red"
     assert engram("predict", "m.engram", "test", "--unknown", sure + 0.01, "--json").json[0]["label"] == "unknown"
@@ -227,7 +289,7 @@ def test_taking_care_of_a_model(engram, birds):
     assert [one["name"] for one in about["classes"]] == ["blue", "green", "red"]
     assert "no picture" in about["not_stored"]
     shown = engram("info", "m.engram").out
-    for text in ("red", "18", "base", "56 bytes", "averages@16", "previous versions: none kept", "check_learner"):
+    for text in ("red", "18", "base", "20 bytes", "averages@16", "previous versions: none kept", "check_learner"):
         assert text in shown, text
     assert engram("rename", "m.engram", "red", "rot", "--json").json == {"old": "red", "new": "rot"}
     assert engram("rename", "m.engram", "rot", "rot").code == 1
@@ -287,7 +349,7 @@ def test_the_doctor_looks_at_the_machine(engram):
     found = engram("doctor", "--json")
     assert found.code == 0
     assert found.json["packages"]["torch"]
-    assert found.json["backbone"].startswith("efficientnet_lite0:pooled@224:sha256-")
+    assert found.json["backbone"].startswith("efficientnet_lite0:joined@224:sha256-")
     assert found.json["self_test"]["right"] == "100%"
     assert "self test: right 100%" in engram("doctor").out
 
@@ -309,16 +371,18 @@ def test_the_doctor_looks_at_the_machine(engram):
         (
             "learn m.engram new --method slda",
             2,
-            "the model was made with method prototypes, and that cannot be changed",
+            "the model was made with method whitened, and that cannot be changed",
         ),
-        ("learn m.engram new --set base_epochs=7", 2, "was made with base_epochs 20, and that cannot be changed to 7"),
-        ("learn m.engram new --set epochs=7", 2, "prototypes has no setting 'epochs'"),
+        ("learn m.engram new --set kept_bits=32", 2, "was made with kept_bits 16, and that cannot be changed to 32"),
+        ("learn m.engram new --set epochs=7", 2, "whitened has no setting 'epochs'"),
         ("learn m.engram new --backbone efficientnet_lite0", 2, "was made with backbone averages, and that cannot be"),
         ("predict m.engram", 1, "no pictures found"),
         ("predict m.engram empty", 1, "no pictures found"),
         ("predict m.engram nothing.png", 2, "cannot read nothing.png: No such file"),
         ("predict m.engram pictures --json --csv", 2, "choose one of --json and --csv"),
-        ("predict m.engram pictures --unknown maybe", 2, "--unknown takes auto or a similarity"),
+        ("predict m.engram pictures --unknown maybe", 2, "takes auto or the share of known pictures to lose, between"),
+        ("predict m.engram pictures --unknown 1.5", 2, "between 0 and 1, not '1.5'"),
+        ("predict m.engram pictures --unknown nan", 2, "between 0 and 1, not 'nan'"),
         ("predict m.engram pictures --device warp", 2, "error: unknown device 'warp'"),
         ("predict m.engram pictures --top 0", 2, "see engram predict --help"),
         ("predict nowhere.engram pictures", 2, "cannot read nowhere.engram: No such file"),

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from engram import IncrementalClassifier
-from engram.methods import METHODS
+from engram.methods import METHODS, tensors
 from engram.methods.ncm import NCM
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
@@ -129,6 +129,34 @@ def test_probabilities_are_a_softmax_over_similarity():
     assert (clf.classes_[clf.predict_proba(X).argmax(axis=1)] == clf.predict(X)).all()
 
 
+@pytest.mark.parametrize("temperature", [None, 0.3])
+def test_the_nearest_classes_have_the_probabilities_of_the_table(temperature, monkeypatch):
+    """Though no table of all samples by all classes is made for them."""
+    clf = IncrementalClassifier(temperature=temperature, device="cpu").fit(*blobs(["a", "b", "c", "d"]))
+    X, _ = blobs(["a", "b", "c", "d"], seed=4)
+    X = (X[::-1] + X) / 2  # between two classes each
+    expected = clf.predict_proba(X)
+    monkeypatch.setattr(tensors, "CHUNK", 5)
+    labels, scores, probabilities = clf.nearest(X, 3)
+    rows = np.searchsorted(clf.classes_, labels)
+    np.testing.assert_allclose(probabilities, np.take_along_axis(expected, rows, axis=1), rtol=1e-4, atol=1e-12)
+    np.testing.assert_allclose(scores, np.take_along_axis(clf.decision_function(X), rows, axis=1), atol=1e-6)
+    assert (np.diff(probabilities) <= 0).all()
+    assert 0.5 < probabilities.sum(axis=1).min() <= probabilities.sum(axis=1).max() < 1 + 1e-9
+
+
+def test_samples_with_a_wrong_label_are_found_by_the_others():
+    X, y = blobs(["a", "b", "c"])
+    y[[3, 30]] = ["c", "a"]  # an a and a b
+    clf = IncrementalClassifier(device="cpu").fit(X, y)
+    found = clf.misfits(X, y)
+    assert {(one.position, one.answer) for one in found} == {(3, "a"), (30, "b")}
+    assert found[0].probability >= found[1].probability > 0.5
+    clf.partial_fit(X[:1] + 9, ["alone"])
+    assert clf.misfits(X[:1] + 9, ["alone"]) == []  # without it there is no such class
+    assert IncrementalClassifier("ncm").fit(X, y).misfits(X, y) is None
+
+
 def test_two_classes_give_one_column_of_decisions():
     X, y = blobs(["a", "b"])
     clf = small().fit(X, y)
@@ -179,6 +207,7 @@ def test_the_memory_table_is_exact():
         "class memory": 3 * 16 * 4 + 3 * 8,
         "stored samples": 0,
         "consolidation state": encoder,
+        "scratch memory": 0,
     }
 
 

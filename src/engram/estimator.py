@@ -22,6 +22,14 @@ from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
 
 
+class Nearest(NamedTuple):
+    """The best classes of each sample, best first, their scores and their probabilities; (n, k) each."""
+
+    labels: NDArray[Any]
+    scores: NDArray[np.float32]
+    probabilities: NDArray[np.float64]
+
+
 class Misfit(NamedTuple):
     """A sample whose label looks wrong: its position, what the others say it is, and how sure that is (0 to 1)."""
 
@@ -147,11 +155,13 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         features = self._features(X)
         return self.learner_.predict(features)
 
-    def nearest(self, X: ArrayLike | Pictures, k: int = 3) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The `k` best classes of each sample, best first, and their scores; both (n, k)."""
+    def nearest(self, X: ArrayLike | Pictures, k: int = 3) -> Nearest:
+        """The `k` best classes of each sample, their scores, and their probabilities as in `predict_proba`."""
         features = self._features(X)
         scores, rows = self.learner_.nearest(features, k)
-        return self.classes_[rows], scores
+        temperature = self._temperature()
+        logs = scores.astype(np.float64) / temperature - self.learner_.log_sum(features, temperature)[:, None]
+        return Nearest(self.classes_[rows], scores, np.exp(np.minimum(logs, 0)))  # above 0 by rounding alone
 
     def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         """The method's score of each class, (n, classes); with two classes, as scikit-learn has it, (n,)."""
@@ -160,8 +170,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
         """Softmax over scores / `temperature`: calibrated for whitened prototypes, else an order of preference."""
-        scores = self._scores(X).astype(np.float64)
-        logits = scores / (self.learner_.temperature if self.temperature is None else self.temperature)
+        logits = self._scores(X).astype(np.float64) / self._temperature()
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
         return proba
@@ -182,16 +191,21 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def misfits(self, X: ArrayLike | Pictures, y: ArrayLike) -> list[Misfit] | None:
         """Samples just learned that the model would take for another class had it not seen them: likely wrong labels.
 
-        The surest come first. None for a method that cannot tell.
+        The surest come first. A class of one sample would be no answer without it, so nothing is said of that one.
+        None for a method that cannot tell.
         """
         features, labels = self._features(X), np.asarray(y)
-        found = self.learner_.leave_one_out(features, labels)
-        if found is None:
+        found, counts = self.learner_.leave_one_out(features, labels), self.counts_
+        if found is None or counts is None:
             return None
         answers = self.classes_[found.rows]
-        wrong = [int(i) for i in np.flatnonzero(answers != labels)]
+        alone = np.isin(labels, self.classes_[counts == 1])
+        wrong = [int(i) for i in np.flatnonzero((answers != labels) & ~alone)]
         wrong.sort(key=lambda i: -found.probabilities[i])
         return [Misfit(i, answers[i].item(), float(found.probabilities[i])) for i in wrong]
+
+    def _temperature(self) -> float:
+        return self.learner_.temperature if self.temperature is None else self.temperature
 
     def _scores(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         features = self._features(X)

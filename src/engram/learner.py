@@ -132,6 +132,7 @@ class Learner(ABC):
     about: ClassVar[About]
     config_type: ClassVar[type[Any]]  # a frozen dataclass with every setting
     defaults: ClassVar[Mapping[str, Any]] = {}  # settings of this method that differ from its dataclass's
+    weighs_features: ClassVar[bool] = False  # by how they vary, so that layers of unlike scale may be joined
     few_samples: ClassVar[Mapping[str, Any]] = {}  # settings for some dozens of samples per class
 
     config: Any
@@ -185,6 +186,10 @@ class Learner(ABC):
         Never makes a table of all samples by all classes. With `among`, only those classes are considered.
         """
 
+    @abstractmethod
+    def log_sum(self, X: ArrayLike | Tensor, temperature: float) -> NDArray[np.float64]:
+        """log Σ_c exp(score_c / temperature) of each sample: what makes probabilities of scores, without a table."""
+
     @property
     def temperature(self) -> float:
         """What scores are divided by before a softmax makes probabilities of them."""
@@ -197,6 +202,11 @@ class Learner(ABC):
     def unknown_below(self, share: float = 0.05) -> float | None:
         """The familiarity that about this share of known samples does not reach; None if nothing is known of that."""
         return None
+
+    @classmethod
+    def tells_unknown(cls) -> bool:
+        """Whether the method has a rule for that, once it has learned enough."""
+        return cls.unknown_below is not Learner.unknown_below
 
     def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
@@ -262,6 +272,11 @@ class Learner(ABC):
     def passes(cls, config: Any, first: bool) -> int:
         """How often a task's data is gone through, so that the time left can be told."""
         return int(getattr(config, "base_epochs" if first else "increment_epochs", 1))
+
+    @classmethod
+    def trains(cls) -> bool:
+        """Whether a network is trained on the first classes, to tell them apart: then there have to be two."""
+        return any(field.name == "base_epochs" for field in fields(cls.config_type))
 
     def sample_growth(self, classes: int) -> float:
         """The number of stored samples with that many classes, divided by the number stored now."""

@@ -49,6 +49,20 @@ def test_pictures_in_similarities_out(suffix, clf, pictures, tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+@pytest.mark.parametrize("config", [{}, {"encoder": QUICK, "recency": 0.1}])
+def test_whitened_prototypes_in_a_graph(suffix, config, pictures, tmp_path):
+    """Which solves no triangular system, and whose space is computed beforehand: a model just read has none yet."""
+    clf = IncrementalClassifier(config=config, backbone=averages(), random_state=0, device="cpu")
+    names = [path.parent.name for path in pictures]
+    clf.fit(pictures[:16], names[:16]).partial_fit(pictures[16:], names[16:])
+    expected = clf.decision_function(pictures)
+    clf.save(tmp_path / "m.engram")
+    read = IncrementalClassifier.load(tmp_path / "m.engram", backbone=averages(), device="cpu")
+    read.export(tmp_path / f"m{suffix}")
+    np.testing.assert_allclose(run(tmp_path / f"m{suffix}", pixels(pictures)), expected, atol=TOLERANCE)
+
+
 def test_large_scores_are_compared_by_their_size(pictures, tmp_path):
     """Those of SLDA here are in the thousands, where 1e-4 is below what float32 can tell apart."""
     clf = IncrementalClassifier("slda", backbone=averages(), random_state=0, device="cpu")

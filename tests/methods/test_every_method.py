@@ -63,10 +63,11 @@ def test_answers_agree_with_each_other(name):
     clf = taught(name)
     X, _ = blobs(["a", "b", "c"], seed=4)
     assert clf.classes_.tolist() == ["a", "b", "c"]
-    proba, (labels, scores) = clf.predict_proba(X), clf.nearest(X, 2)
+    proba, (labels, scores, probabilities) = clf.predict_proba(X), clf.nearest(X, 2)
     assert proba.shape == (len(X), 3)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
-    assert labels.shape == scores.shape == (len(X), 2)
+    assert labels.shape == scores.shape == probabilities.shape == (len(X), 2)
+    np.testing.assert_allclose(probabilities, -np.sort(-proba, axis=1)[:, :2], rtol=1e-3, atol=1e-12)
     assert (scores[:, 0] >= scores[:, 1]).all()
     assert clf.predict(X).tolist() == labels[:, 0].tolist() == clf.classes_[proba.argmax(axis=1)].tolist()
     assert_close(scores[:, 0], clf.decision_function(X).max(axis=1), "best scores")

@@ -119,7 +119,7 @@ def test_info_counts_what_is_there(place, tmp_path):
     assert [(one["name"], one["pictures"], one["increment"]) for one in about["classes"]] == [
         ("blue", 18, 0), ("green", 18, 0), ("red", 18, 0), ("cyan", 7, 1),
     ]  # fmt: skip
-    assert about["bytes_per_class"] == 12 * 4 + 8
+    assert about["bytes_per_class"] == 8 * 2 + 4  # 16 bits each, and a count
     assert sum(about["bytes_by_group"].values()) == place.read().clf.memory().total
     json.dumps(about)
 

@@ -16,6 +16,7 @@ COLOURS = {
     "orange": (220, 120, 20), "brown": (110, 60, 20),
 }  # fmt: skip
 QUICK: dict[str, Any] = {"layers": (16, 12), "base_epochs": 20, "base_rate": 5e-3, "increment_epochs": 3}
+TRAINED: dict[str, Any] = {"method": "prototypes", "settings": QUICK}  # a method that trains a network
 
 
 @register("averages")
@@ -43,4 +44,4 @@ def paint(folder: Path, *colours: str, n: int = 8, seed: int = 0) -> Path:
 
 def quick_plan(**changes: object) -> Plan:
     """To learn from such pictures in no time."""
-    return Plan(**{"backbone": "averages", "method": "prototypes", "settings": QUICK, **changes})  # type: ignore[arg-type]
+    return Plan(**{"backbone": "averages", **changes})  # type: ignore[arg-type]

@@ -19,7 +19,8 @@ from engram.web.app import create_app
 from engram.web.limits import Limits
 
 QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
-PLAN = Plan(more=True, holdout=0.2, method="prototypes", settings=QUICK)
+PLAN = Plan(more=True, holdout=0.2)
+TRAINED = Plan(more=True, holdout=0.2, method="prototypes", settings=QUICK)  # a method that trains a network
 
 
 @pytest.fixture(scope="session")
@@ -82,10 +83,10 @@ def ended(client: Any, number: int) -> Any:
 class Server:
     """`engram serve`, as it is typed."""
 
-    def __init__(self, model: Path, *options: str, settings: dict[str, Any] = QUICK, **environment: str) -> None:
+    def __init__(self, model: Path, *options: str, settings: dict[str, Any] | None = None, **environment: str) -> None:
         self.model = model
-        sets = ["--method", "prototypes"]
-        sets += [text for name, value in settings.items() for text in ("--set", f"{name}={json.dumps(value)}")]
+        sets = ["--method", "prototypes"] if settings else []
+        sets += [text for name, value in (settings or {}).items() for text in ("--set", f"{name}={json.dumps(value)}")]
         command = "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", str(model), "--no-open", "--port", "0", *sets, *options],

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from conftest import QUICK, ended, form, wait_for
+from conftest import QUICK, TRAINED, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
@@ -24,8 +24,9 @@ def ask(client, *pictures: bytes):
 
 
 def test_from_nothing_to_a_model_that_learns_forgets_and_remembers(open_client, tmp_path):
-    client = open_client(tmp_path / "new.engram")
-    assert client.get("/api/model").json()["exists"] is False
+    client = open_client(tmp_path / "new.engram", plan=TRAINED)
+    model = client.get("/api/model").json()
+    assert (model["exists"], model["trains"]) == (False, True)
     assert ask(client, draw("dots", 0)).status_code == 409
     alone = client.post("/api/lessons", **form({"circle": drawings("circle", 6)}))
     assert (alone.status_code, alone.json()["detail"]) == (
@@ -85,14 +86,39 @@ def test_answers_are_the_librarys(open_client, model):
     pictures = [draw("circle", 40), draw("dots", 41), draw("triangle", 42), b"no picture"]
     said = ask(client, *pictures).json()
     place = ModelStore(model, device="cpu").read()
-    expected = list(predict_images(place, pictures[:3], top=5, unknown=place.notes.unknown.similarity, device="cpu"))
-    assert [(one["label"], one["similarity"]) for one in said["answers"][:3]] == [
-        (one.label, pytest.approx(one.similarity, abs=2e-4)) for one in expected
-    ]
-    assert [one["label"] for one in said["answers"][0]["top"]] == [label for label, _ in expected[0].top]
+    expected = list(predict_images(place, pictures[:3], top=5, unknown=place.unknown_below(), device="cpu"))
+    for name in ("similarity", "probability", "familiarity"):
+        assert [(one["label"], one[name]) for one in said["answers"][:3]] == [
+            (one.label, pytest.approx(getattr(one, name), rel=1e-3, abs=1e-3)) for one in expected
+        ]
+    assert [one["label"] for one in said["answers"][0]["top"]] == [one.label for one in expected[0].top]
+    assert said["answers"][0]["top"][0]["probability"] == said["answers"][0]["probability"]
     assert said["answers"][3]["problem"].startswith("not a picture this page reads")
     assert said["milliseconds"] > 0
-    assert said["unknown_below"] == place.notes.unknown.similarity
+    assert said["unknown_below"] == place.unknown_below()
+    assert client.get("/api/model").json()["unknown"] == place.describe_unknown()
+    assert "About 5 % of pictures of known classes are called unknown." in client.get("/api/model/report").text
+
+
+def test_one_class_is_enough_where_nothing_is_trained(open_client, tmp_path):
+    client = open_client(tmp_path / "new.engram")
+    assert client.get("/api/model").json()["trains"] is False
+    client.post("/api/lessons", **form({"circle": drawings("circle", 6)}))
+    assert ended(client, 1)["state"] == "done"
+    said = ask(client, draw("circle", 50)).json()
+    assert (said["answers"][0]["label"], said["answers"][0]["probability"]) == ("circle", 1)
+    assert said["unknown_below"] is None  # nothing to compare with yet
+    assert client.get("/api/model").json()["unknown"] is None
+
+
+def test_pictures_that_may_have_the_wrong_name_are_told_by_their_number(open_client, model):
+    client = open_client(model)
+    pictures = [*drawings("square", 11), *drawings("stripes", 3, first=30), *drawings("square", 4, first=11)]
+    numbered = client.post("/api/lessons", **form({"square": pictures})).json()[0]["number"]
+    misfits = ended(client, numbered)["result"]["misfits"]
+    odd = {(one["picture"], one["name"], one["answer"]) for one in misfits if one["probability"] > 0.5}
+    assert odd
+    assert odd <= {(number, "square", "stripes") for number in (12, 13, 14)}  # some of them are held back
 
 
 def test_predictions_go_on_from_the_last_committed_model_while_a_class_is_learned(open_client, tmp_path, taught_bytes):
@@ -300,7 +326,7 @@ def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method
     assert ended(client, number)["state"] == "done"
     said = ask(client, draw("stripes", 50)).json()["answers"][0]
     (expected,) = predict_images(store.read(), [draw("stripes", 50)], top=5, device="cpu")
-    assert [one["label"] for one in said["top"]] == [label for label, _ in expected.top]
+    assert [one["label"] for one in said["top"]] == [one.label for one in expected.top]
     assert said["similarity"] == pytest.approx(expected.similarity, abs=2e-2)
     report = client.get("/api/model/report").text
     assert "stripes" in report

@@ -21,6 +21,7 @@ from engram.cli.options import (
     Wait,
     megabytes,
     open_store,
+    percent,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ engram learn birds.engram new/ --more           # new/wren/… holds more pictur
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
 _SMALL_BASE = 5  # classes
+_MISFITS = 10  # shown
 _DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
 
 
@@ -47,7 +49,10 @@ def learn(
     more: Annotated[
         bool, typer.Option("--more", help="Also learn from folders of known classes that hold other pictures.")
     ] = False,
-    holdout: Annotated[float, typer.Option(help="Share of each class held back, to check with.")] = 0.1,
+    holdout: Annotated[
+        float,
+        typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
+    ] = 0.1,
     watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
@@ -145,6 +150,11 @@ def _summarise(store: "ModelStore", report: "Report", as_json: bool) -> None:
     for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):
         if check.accuracy is not None:
             note(f"check on {check.pictures} pictures held back, {what}: {check.accuracy:.1%} right")
+    for one in report.misfits[:_MISFITS]:
+        share = percent(one.probability)
+        note(f"look again: {one.picture} was taught as {one.name} and looks like {one.answer} ({share})")
+    if len(report.misfits) > _MISFITS:
+        note(f"look again: {len(report.misfits) - _MISFITS} more, less sure; --json lists them all")
 
 
 def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
@@ -155,6 +165,7 @@ def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
         "changed": report.changed,
         "skipped": [{"name": name, "reason": reason} for name, reason in report.skipped],
         "unreadable": [{"path": path, "reason": reason} for path, reason in report.unreadable],
+        "misfits": [vars(one) for one in report.misfits],
         "check": {
             what: {"pictures": check.pictures, "right": check.right, "accuracy": check.accuracy}
             for what, check in checks.items()

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import app, note, print_json
-from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store
+from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store, percent
 from engram.errors import NothingToDoError
 
 if TYPE_CHECKING:
@@ -24,6 +24,12 @@ _NO_SAMPLES = (
 _SAMPLES = (
     "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
 )
+
+_UNKNOWN = {
+    "leave-one-out": "by the method's own rule, which follows what the model learns",
+    "held back": "below similarity {below:.3f}, from {pictures:,} pictures held back",
+    "learned from": "below similarity {below:.3f}, from {pictures:,} pictures it was taught with",
+}
 
 
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
@@ -59,11 +65,8 @@ def _lines(about: dict[str, Any]) -> list[str]:
         f"backbone: {about['backbone'] or 'none; the model takes feature vectors'}",
     ]
     if unknown:
-        source = "held back from training" if unknown["held_back"] else "it was trained on"
-        lines.append(
-            f"unknown: below similarity {unknown['similarity']:.3f}, which {1 - unknown['share']:.0%} of "
-            f"{unknown['pictures']:,} pictures {source} reached"
-        )
+        rule = _UNKNOWN[unknown["rule"]].format(**unknown)
+        lines.append(f"unknown: {rule}; about {percent(unknown['share'])} of pictures of known classes are refused")
     kept = versions["kept"]
     lines.append(
         f"previous versions: {len(kept)} in {versions['folder']}, {megabytes(versions['bytes'])}"

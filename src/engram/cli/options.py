@@ -33,7 +33,14 @@ OptionalModel = Annotated[
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
 ]
-Backbone = Annotated[str | None, typer.Option(help="For a new model: the network that sees the pictures.")]
+Backbone = Annotated[
+    str | None,
+    typer.Option(
+        help="For a new model: the network that sees the pictures. efficientnet_lite0, resnet50 (either may end in "
+        ":joined), efficientnet_lite1, efficientnet_lite2, vgg16, vgg19, timm:NAME; :mirror behind any of them.",
+        show_default="efficientnet_lite0:joined",
+    ),
+]
 Method = Annotated[str | None, typer.Option(help="For a new model: how it learns; see engram methods.")]
 Settings = Annotated[
     list[str] | None,
@@ -52,6 +59,11 @@ def open_store(model: Path, device: str = "cpu", wait: float = 60.0) -> "ModelSt
     from engram.store import ModelStore
 
     return ModelStore(model, device=device, wait=wait, waiting=lambda holder: note(f"waiting for {holder}"))
+
+
+def percent(share: float) -> str:
+    """A share for people."""
+    return f"{100 * share:.0f} %"
 
 
 def megabytes(count: int) -> str:

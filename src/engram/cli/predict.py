@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store, percent
 
 if TYPE_CHECKING:
     from engram.store import Answer
@@ -42,7 +42,11 @@ def predict(
     top: Annotated[int, typer.Option(min=1, help="How many classes to name.")] = 3,
     unknown: Annotated[
         str | None,
-        typer.Option(metavar="auto|T", help="Answer unknown below similarity T; auto takes the model's own."),
+        typer.Option(
+            metavar="auto|NUMBER",
+            help="Answer unknown where a picture looks like no known class; auto refuses about 5 % of the known ones "
+            "too. NUMBER is another such share, like 0.02; for methods without a rule of their own, a similarity.",
+        ),
     ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -50,8 +54,8 @@ def predict(
 ) -> None:
     """Say what pictures show.
 
-    The similarity of a class is the method's score of it: higher is better. Pictures that cannot be read are named on
-    standard error, the others are answered, and the exit code is 2.
+    Behind each class is how likely it is. Pictures that cannot be read are named on standard error, the others are
+    answered, and the exit code is 2.
     """
     from engram.store import Answer, predict_images, unknown_threshold
 
@@ -83,7 +87,7 @@ def predict(
         _write_csv(answered(), min(top, len(loaded.names)))
     else:
         for answer in answered():
-            best = ", ".join(f"{label} {similarity:.3f}" for label, similarity in answer.top)
+            best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
             typer.echo(f"{answer.path}: {answer.label} ({best})")
     if unreadable:
         raise typer.Exit(BAD_INPUT)
@@ -116,11 +120,11 @@ def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
 
 def _write_csv(answers: "Iterator[Answer]", top: int) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity")]
-    writer.writerow(["path", "label", "similarity", *ranks])
+    ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity", "probability")]
+    writer.writerow(["path", "label", "similarity", "probability", *ranks])
     for answer in answers:
-        ranked = [value for pair in answer.top for value in pair]
-        writer.writerow([answer.path, answer.label, answer.similarity, *ranked])
+        ranked = [value for one in answer.top for value in one]
+        writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked])
 
 
 _EVALUATE_EXAMPLES = """Examples:

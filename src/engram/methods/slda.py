@@ -35,6 +35,7 @@ class SLDA(TensorLearner):
     )
     config_type = SLDAConfig
     config: SLDAConfig
+    weighs_features = True
     only_for_learning = ("classes.", "consolidation.")
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:

@@ -98,6 +98,12 @@ class TensorLearner(Learner):
         scores, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
         return scores.float().cpu().numpy(), rows.cpu().numpy()
 
+    def log_sum(self, X: ArrayLike | Tensor, temperature: float) -> NDArray[np.float64]:
+        """log Σ_c exp(score_c / temperature) of each sample."""
+        with torch.no_grad():
+            sums = [(self._scores(part).double() / temperature).logsumexp(dim=1) for part in self._chunks(X)]
+            return torch.cat(sums).cpu().numpy()
+
     def familiarity(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """How much each sample looks like any known class."""
         with torch.no_grad():

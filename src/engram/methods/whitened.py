@@ -1,10 +1,11 @@
 """Whitened prototypes: the paper's rule, the nearest class mean by cosine, in a space where no direction varies more.
 
-One mean per class, its count, and one scatter for all are kept. Nothing is trained in an increment, so nothing drifts.
+Nothing is trained in an increment, so nothing drifts and the order does not matter; docs/method.md has the symbols.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -16,8 +17,6 @@ from engram.methods.feature_map import FeatureMap
 from engram.methods.prototypes import Prototypes
 from engram.methods.tensors import TensorLearner, with_rows
 from engram.nn import calibration, statistics, symmetric, whitening
-
-MANY = 128  # tasks, and so roundings of the scatter, after which it is kept in 32 bits: errors add up
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,7 @@ class Whitened(TensorLearner):
     about = About("Whitened prototypes", "engram, 2026: docs/method.md", "one mean vector (and one scatter for all)")
     config_type = WhitenedConfig
     config: WhitenedConfig
+    weighs_features = True
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had, bits, random = self.tensors, self.config.kept_bits, self.task_generator(self.device)
@@ -56,8 +56,8 @@ class Whitened(TensorLearner):
         new = symmetric.round_to(now.means, bits, random)
         counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
         counts[rows], means[rows] = now.counts.int(), new
-        kept = had.get("consolidation.scatter"), had.get("consolidation.unit")
-        scatter, unit = symmetric.add(*kept, now.scatter, bits if self.tasks_learned < MANY else max(bits, 32), random)
+        scatter, unit, fit = (had.get(f"consolidation.{name}") for name in ("scatter", "unit", "calibration"))
+        scatter, unit = symmetric.add(scatter, unit, now.scatter, symmetric.widen(bits, self.tasks_learned), random)
         after = network | {
             "classes.counts": counts,
             "classes.means": means,
@@ -66,26 +66,26 @@ class Whitened(TensorLearner):
             "consolidation.samples": had.get("consolidation.samples", 0) + torch.tensor(len(z), device=self.device),
             "consolidation.newest": torch.tensor(task.classes - task.known if task.known else 0, device=self.device),
         }
-        fit = calibration.calibrate(
-            had.get("consolidation.calibration"), lambda: _space(after), z, task.targets, counts
-        )
+        fit = calibration.calibrate(fit, lambda: _space(after), z, task.targets, counts)
         return after if fit is None else after | {"consolidation.calibration": fit}
 
     def _map(self) -> FeatureMap:
         return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
-        """Computed once after every change, when it is first needed."""
-        self.scratch = self.scratch or vars(_space(self.tensors))
+        self.scratch = self.scratch or vars(_space(self.tensors))  # once after every change, when it is first needed
         return whitening.Space(**self.scratch)
 
-    def _whiten(self, features: Tensor) -> Tensor:
-        return self._space().whiten(self._map()(features, self.tensors))
+    def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
+        return (space or self._space()).whiten(self._map()(features, self.tensors))
 
-    def _scores(self, features: Tensor) -> Tensor:
-        cosines, newest = self._space().cosines(self._whiten(features)), int(self.tensors["consolidation.newest"])
-        cosines[:, len(self._labels) - newest :] += self.config.recency
+    def _scores(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
+        cosines = self._space().cosines(self._whiten(features, space))
+        cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
+
+    def scorer(self) -> Callable[[Tensor], Tensor]:  # noqa: D102
+        return partial(self._scores, space=self._space().traceable())
 
     def forget(self, label: Label) -> None:
         """Drop name, count and mean. The scatter stays: it says how samples vary, not what this class looks like."""

@@ -6,6 +6,13 @@ from torch import Tensor
 MANTISSA = 13  # bits of a float32's mantissa that a float16 does without
 DTYPES = {16: torch.float16, 32: torch.float32, 64: torch.float64}
 
+MANY = 128  # roundings to 16 bits, whose errors add up
+
+
+def widen(bits: int, roundings: int) -> int:
+    """The bits to keep a sum in that has been rounded so often already."""
+    return bits if roundings < MANY else max(bits, 32)
+
 
 def pack(matrix: Tensor) -> Tensor:
     """The upper triangle of a symmetric matrix (d, d) as a rectangle (⌈d/2⌉, d + 1).

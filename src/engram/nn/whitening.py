@@ -34,6 +34,10 @@ class Space:
         """w of each sample."""
         return _solve(self.factor, z - self.origin)
 
+    def traceable(self) -> "Space":
+        """The same space for an exported graph."""
+        return _Multiplied(**vars(self) | {"factor": _solve(self.factor, torch.eye(len(self.factor)).to(self.factor))})
+
     def cosines(self, w: Tensor) -> Tensor:
         """w·w_c / (‖w‖ · √(‖w_c‖² - v/n_c)): Eq. 1, the length of a mean freed of its noise."""
         return _cosines(w @ self.means.T, w.square().sum(dim=1), self.squares, self.noise)
@@ -56,6 +60,13 @@ class Space:
         gram.diagonal().add_(1)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
         return rows, (root[:, None] * inverse * root).to(self.means.dtype)
+
+
+class _Multiplied(Space):
+    """Has U⁻¹ for its factor and multiplies by it, because ONNX does not solve triangular systems."""
+
+    def whiten(self, z: Tensor) -> Tensor:
+        return (z - self.origin) @ self.factor
 
 
 def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples: Tensor) -> Space:

@@ -10,12 +10,11 @@ from engram.store.history import Event, Notes
 from engram.store.image_bytes import ImageBytes
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.model_store import Model, ModelStore
-from engram.store.plan import DEFAULT_BACKBONE, Plan
-from engram.store.predict import UNKNOWN, Answer, predict_images, unknown_threshold
-from engram.store.report import Check, Examples, Learned, Report, Step
+from engram.store.plan import Plan
+from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
+from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 
 __all__ = [
-    "DEFAULT_BACKBONE",
     "UNKNOWN",
     "Answer",
     "Check",
@@ -30,8 +29,10 @@ __all__ = [
     "Notes",
     "NothingToDoError",
     "Plan",
+    "Ranked",
     "Report",
     "Step",
+    "Suspect",
     "Unreadable",
     "evaluate_images",
     "learn_classes",

@@ -19,6 +19,7 @@ from engram.estimator import IncrementalClassifier
 from engram.images import FeatureCache
 from engram.io import model_file
 from engram.store.history import Notes
+from engram.store.plan import DEFAULT_BACKBONE
 from engram.store.versions import Versions
 
 
@@ -34,7 +35,7 @@ def check_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in packages},
         "device": {"name": device.type, "model": name, "threads": torch.get_num_threads()},
-        "backbone": backbones.create("efficientnet_lite0").identity,
+        "backbone": backbones.create(DEFAULT_BACKBONE).identity,
         "weights_folder": os.environ.get(FOLDER_VARIABLE),
         "cache": {
             "folder": str(cache.root),
@@ -55,9 +56,8 @@ def _version(package: str) -> str | None:
 def _self_test() -> dict[str, Any]:
     """Teach three classes, one of them later; save, load, ask."""
     began = time.perf_counter()
-    quick = {"layers": (16, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 5}
     X, y = make_blobs([24, 24, 24], 16, cluster_std=0.5, random_state=0)
-    clf = IncrementalClassifier("prototypes", config=quick, random_state=0, device="cpu")
+    clf = IncrementalClassifier(random_state=0, device="cpu")
     clf.fit(X[y < 2], y[y < 2]).partial_fit(X[y == 2], y[y == 2])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.engram"

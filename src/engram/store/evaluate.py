@@ -20,6 +20,7 @@ class Mistake:
     truth: str
     answer: str
     similarity: float
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -95,5 +96,6 @@ def evaluate_images(
         truth = labels[answer.position]
         matrix[row_of[truth], row_of[answer.label]] += 1
         if answer.label != truth:
-            wrong.append(Mistake(images[answer.position], truth, answer.label, answer.similarity))
+            image = images[answer.position]
+            wrong.append(Mistake(image, truth, answer.label, answer.similarity, answer.probability))
     return Evaluation(names, matrix, wrong, unreadable, strange)

@@ -109,7 +109,7 @@ def _gallery(wrong: list[Mistake]) -> str:
         items.append(
             f'<li><img src="{_thumbnail(one.path)}" alt="{escape(one.truth)}" loading="lazy">'
             f"<span>{escape(one.truth)}</span>"
-            f'<span class="said">taken for {escape(one.answer)} ({one.similarity:.2f})</span>'
+            f'<span class="said">taken for {escape(one.answer)} ({100 * one.probability:.0f} %)</span>'
             f'<span class="file">{escape(one.path.name)}</span></li>'
         )
     note = f'<p class="note">The first {len(shown):,} of {len(wrong):,}.</p>' if len(shown) < len(wrong) else ""

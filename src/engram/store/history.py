@@ -46,7 +46,7 @@ class ClassRecord:
 
 @dataclass(frozen=True)
 class Unknown:
-    """The score below which a picture is of no known class, and how it was found.
+    """The score below which a picture is of no known class, where the method has no rule of its own for that.
 
     It is calibrated on `pictures` pictures of known classes, of which `share` score lower. They were held back from
     training if `held_back`.

@@ -39,13 +39,13 @@ def check(clf: IncrementalClassifier, examples: Examples) -> Check:
 
 
 def calibrate(clf: IncrementalClassifier, trained: Array, examples: Examples) -> Unknown:
-    """Find the score that all but UNKNOWN_SHARE of known images reach.
+    """Find the familiarity that all but UNKNOWN_SHARE of known images reach, for a method with no rule of its own.
 
-    Images the model learned from score better than others, so examples are used if there are enough.
+    Images the model learned from are more familiar than others, so examples are used if there are enough.
     """
     held_back = sum(map(len, examples.values())) >= _ENOUGH
-    best = clf.nearest(np.concatenate(list(examples.values())) if held_back else trained, 1)[1][:, 0]
-    return Unknown(round(lower_quantile(best, UNKNOWN_SHARE), 4), UNKNOWN_SHARE, len(best), held_back)
+    found = clf.familiarity(np.concatenate(list(examples.values())) if held_back else trained)
+    return Unknown(round(lower_quantile(found, UNKNOWN_SHARE), 4), UNKNOWN_SHARE, len(found), held_back)
 
 
 def recalibrate(clf: IncrementalClassifier, before: Unknown | None, examples: Examples) -> Unknown | None:

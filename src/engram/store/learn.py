@@ -10,13 +10,13 @@ import numpy as np
 
 from engram.backbones import Backbone
 from engram.datasets import class_folders
-from engram.images import Features, extract
+from engram.images import Features, extract, source_name
 from engram.store.history import ClassRecord, Event, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
-from engram.store.report import Examples, Learned, Report, Step, Tell
+from engram.store.report import Examples, Learned, Report, Step, Suspect, Tell
 
 Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
 
@@ -58,7 +58,7 @@ def watch_folder(
             for name, stamps in present.items()
             if stamps and stamps == before.get(name) and stamps != hopeless.get(name)
         }
-        if settled.keys() - known if file else len(settled) > 1:
+        if settled.keys() - known if file else len(settled) >= plan.first_classes:
             report = session.learn(settled, {})
             hopeless |= {name: present[name] for name, _ in report.skipped}
             known, file_before = set(report.names), _stamps([store.path])
@@ -92,6 +92,7 @@ class _Session:
                 model = self._learn_increments(self.store.read(self.backbone), classes, examples)
             else:
                 model = self._learn_base(classes)
+        self.report.misfits.sort(key=lambda one: -one.probability)
         self.report.check_new = check(model.clf, self.report.held)
         self.report.names, self.report.seconds = model.names, time.perf_counter() - began
         return self.report
@@ -149,28 +150,36 @@ class _Session:
         parts = {name: hold_back(images, plan.holdout) for name, images in classes.items()}
         train = [(name, image) for name, (images, _) in parts.items() for image in images]
         held_back = [(name, image) for name, (_, images) in parts.items() for image in images]
-        looked = self._look(title, [image for _, image in train + held_back], backbone)
+        images = [image for _, image in train + held_back]
+        looked = self._look(title, images, backbone)
         names = np.array([name for name, _ in train + held_back])[looked.kept]
         is_train = looked.kept < len(train)
         counts = {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
         self.report.skipped += [(name, _why(images)) for name, images in classes.items() if name not in counts]
-        if base and len(counts) < 2:
+        if base and len(counts) < plan.first_classes:
+            needed = "one class" if plan.first_classes == 1 else "two classes"
             raise ValueError(
-                f"base training needs the pictures of at least two classes, and found {len(counts)}; "
+                f"a new model needs the pictures of at least {needed}, and found {len(counts)}; "
                 "put one folder of pictures per class side by side"
             )
         if not counts:
             return model
         known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
         clf.progress = lambda at: self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
-        clf.partial_fit(looked.values[is_train], [label_of[name] for name in names[is_train].tolist()])
+        values, labels = looked.values[is_train], [label_of[name] for name in names[is_train].tolist()]
+        clf.partial_fit(values, labels)
+        for position, answer, probability in clf.misfits(values, labels) or ():
+            picture = source_name(images[looked.kept[is_train][position]])
+            self.report.misfits.append(Suspect(picture, str(labels[position]), str(answer), round(probability, 4)))
         seconds = time.perf_counter() - began
 
         held = {name: looked.values[~is_train & (names == name)] for name in counts}
         self.report.held |= held
         at_hand = merge(self.examples, self.report.held)
         checked = check(clf, at_hand)
-        unknown = calibrate(clf, looked.values[is_train], at_hand) if base else recalibrate(clf, notes.unknown, at_hand)
+        unknown = notes.unknown
+        if not Model(clf, notes).tells_unknown:
+            unknown = calibrate(clf, values, at_hand) if base else recalibrate(clf, unknown, at_hand)
         increment, records = 0 if base else notes.increments() + 1, dict(notes.classes)
         for name in counts:
             record = records.get(name) if name in known else None

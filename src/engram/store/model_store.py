@@ -6,7 +6,7 @@ beside the file. So whatever happens on the way, the file is the model before th
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
 from engram.store.history import Event, Notes, now
+from engram.store.holdout import UNKNOWN_SHARE
 from engram.store.lock import model_lock
 from engram.store.versions import Versions
 
@@ -69,6 +70,31 @@ class Model:
         """How many pictures each class was learned from; None where the method does not count them."""
         names, counts = self.names, self.clf.counts_
         return dict(zip(names, [None] * len(names) if counts is None else counts.tolist(), strict=True))
+
+    @property
+    def tells_unknown(self) -> bool:
+        """Whether the method has a rule of its own for what is unknown, which follows whatever it learns."""
+        return find_method(self.clf.method_).tells_unknown()
+
+    def unknown_below(self, number: float | None = None) -> float | None:
+        """The familiarity below which an image is of no known class; None if the model cannot tell.
+
+        Where the method has a rule of its own, `number` is the share of images of known classes that one is ready to
+        lose; else it is that familiarity itself, a score. Without it, 5 % are lost, by that rule or as calibrated.
+        """
+        if self.tells_unknown:
+            return self.clf.unknown_below(UNKNOWN_SHARE if number is None else number)
+        if number is not None:
+            return number
+        return self.notes.unknown.similarity if self.notes.unknown else None
+
+    def describe_unknown(self) -> dict[str, Any] | None:
+        """What is unknown unless one asks for something else, and which images tell."""
+        below, calibrated = self.unknown_below(), None if self.tells_unknown else self.notes.unknown
+        if below is None:
+            return None
+        rule = "leave-one-out" if calibrated is None else "held back" if calibrated.held_back else "learned from"
+        return {"below": below, "share": UNKNOWN_SHARE, "rule": rule, "pictures": calibrated and calibrated.pictures}
 
 
 class ModelStore:
@@ -176,7 +202,7 @@ class ModelStore:
         """What the model is and keeps, as plain values; give `model` if it has been read already."""
         model = model or self.read()
         clf, notes = model.clf, model.notes
-        about, table, counts = find_method(clf.method_).about, clf.memory(), model.pictures()
+        method, table, counts = find_method(clf.method_), clf.memory(), model.pictures()
         per_class = sum(
             entry.bytes for name, entry in table.items() if has_row_per_class(name) or name.startswith("samples.")
         )
@@ -192,12 +218,13 @@ class ModelStore:
             "method": clf.method_,
             "settings": clf.config_,
             "classes": classes,
-            "kept_per_class": about.per_class,
-            "keeps_samples": about.keeps_samples,
+            "trains": method.trains(),
+            "kept_per_class": method.about.per_class,
+            "keeps_samples": method.about.keeps_samples,
             "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
-            "unknown": notes.unknown and asdict(notes.unknown),
+            "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {
                 "folder": str(self.versions.folder),

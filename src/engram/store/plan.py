@@ -7,6 +7,7 @@ from typing import Any
 from engram import backbones
 from engram.backbones import Backbone
 from engram.estimator import IncrementalClassifier
+from engram.learner import Learner
 from engram.methods import find_method
 
 DEFAULT_BACKBONE = "efficientnet_lite0"
@@ -34,18 +35,31 @@ class Plan:
         if self.keep is not None and self.keep < 0:
             raise ValueError(f"keep must be at least 0, not {self.keep}")
 
+    @property
+    def first_classes(self) -> int:
+        """How many classes a new model begins with at least."""
+        return 2 if self._new_method().trains() else 1
+
+    @property
+    def backbone_name(self) -> str:
+        """The network a new model sees images with: two layers of it, joined, where the method can weigh them."""
+        return self.backbone or DEFAULT_BACKBONE + (":joined" if self._new_method().weighs_features else "")
+
     def new_backbone(self) -> Backbone:
-        """The network a new model sees images with."""
-        return backbones.create_named(self.backbone or DEFAULT_BACKBONE)
+        """That network."""
+        return backbones.create_named(self.backbone_name)
 
     def new_classifier(self, backbone: Backbone, device: str) -> IncrementalClassifier:
         """A classifier that knows nothing yet; ValueError names a method or setting that does not exist."""
-        clf = IncrementalClassifier(backbone=backbone, random_state=self.seed, device=device)
-        clf.method = self.method or clf.method
-        method = find_method(clf.method)
-        clf.config = {**method.few_samples, **self.settings}
-        method.configure(clf.config)
-        return clf
+        method = self._new_method()
+        config = {**method.few_samples, **self.settings}
+        method.configure(config)
+        return IncrementalClassifier(
+            method.method, config=config, backbone=backbone, random_state=self.seed, device=device
+        )
+
+    def _new_method(self) -> type[Learner]:
+        return find_method(self.method or IncrementalClassifier().method)
 
     def require_same(self, clf: IncrementalClassifier) -> None:
         """Refuse another method, setting or backbone than the model was made with."""

@@ -1,8 +1,9 @@
 """What a model says to images, one by one."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from engram.images import Images, Unreadable, source_name, stream
 from engram.store.model_store import Model
@@ -10,20 +11,33 @@ from engram.store.model_store import Model
 UNKNOWN = "unknown"
 
 
+class Ranked(NamedTuple):
+    """A class, its score, and how likely it is."""
+
+    label: str
+    similarity: float
+    probability: float
+
+
 @dataclass(frozen=True)
 class Answer:
-    """The best classes for one image, and their scores; `label` is "unknown" where the best score is too low."""
+    """The best classes for one image; `label` is "unknown" where its familiarity is too low.
+
+    `similarity` and `probability` are those of the best class in any case.
+    """
 
     position: int
     path: str
     label: str
     similarity: float
-    top: tuple[tuple[str, float], ...]
+    probability: float
+    familiarity: float
+    top: tuple[Ranked, ...]
 
     def as_json(self) -> dict[str, Any]:
         """The documented form."""
-        top = [{"label": label, "similarity": similarity} for label, similarity in self.top]
-        return {"path": self.path, "label": self.label, "similarity": self.similarity, "top": top}
+        shown = {name: value for name, value in vars(self).items() if name != "position"}
+        return {**shown, "top": [one._asdict() for one in self.top]}
 
 
 def predict_images(
@@ -31,7 +45,7 @@ def predict_images(
 ) -> Iterator[Answer | Unreadable]:
     """Yield the answer on each image, in order, as soon as it is there; memory stays bounded.
 
-    Where the best score is below `unknown`, the answer is "unknown".
+    Where its familiarity is below `unknown`, the answer is "unknown"; see `Model.unknown_below`.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, not {top}")
@@ -40,27 +54,33 @@ def predict_images(
     for batch in stream(images, model.backbone, device=device):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
-            labels, scores = model.clf.nearest(batch.values, top)
-            for position, best, row in zip(batch.kept, labels.tolist(), scores.tolist(), strict=True):
-                ranked = tuple((str(label), round(score, 4)) for label, score in zip(best, row, strict=True))
-                label = UNKNOWN if unknown is not None and row[0] < unknown else ranked[0][0]
-                name = source_name(images[position])
-                found.append(Answer(position, name, label, ranked[0][1], ranked))
+            nearest, familiarity = model.clf.nearest(batch.values, top), model.clf.familiarity(batch.values).tolist()
+            columns = (each.tolist() for each in nearest)
+            for position, familiar, *best in zip(batch.kept, familiarity, *columns, strict=True):
+                ranked = tuple(Ranked(str(label), round(s, 4), round(p, 4)) for label, s, p in zip(*best, strict=True))
+                (first, similarity, probability), name = ranked[0], source_name(images[position])
+                label = UNKNOWN if unknown is not None and familiar < unknown else first
+                found.append(Answer(position, name, label, similarity, probability, round(familiar, 4), ranked))
         yield from sorted(found, key=lambda one: one.position)
 
 
 def unknown_threshold(model: Model, wanted: str | None) -> float | None:
-    """The score that `--unknown` asks for: a number, or "auto" for the one found while learning."""
+    """The familiarity that `--unknown` asks for: "auto", or a number as `Model.unknown_below` takes it."""
     if wanted is None:
         return None
-    if wanted == "auto":
-        if model.notes.unknown is None:
-            raise ValueError(
-                "this model carries no calibrated similarity, as it was not made by engram learn; "
-                "give a number instead: --unknown 0.5"
-            )
-        return model.notes.unknown.similarity
-    try:
-        return float(wanted)
-    except ValueError:
-        raise ValueError(f"--unknown takes auto or a similarity between -1 and 1, not {wanted!r}") from None
+    number = None
+    if wanted != "auto":
+        with contextlib.suppress(ValueError):
+            number = float(wanted)
+        if number is None or (model.tells_unknown and not 0 < number < 1):
+            expected = "the share of known pictures to lose, between 0 and 1" if model.tells_unknown else "a similarity"
+            raise ValueError(f"--unknown takes auto or {expected}, not {wanted!r}")
+    below = model.unknown_below(number)
+    if below is None:
+        raise ValueError(
+            "the model cannot tell yet what is unknown; it takes two classes, and two pictures of one of them"
+            if model.tells_unknown
+            else "this model carries no calibrated similarity, as it was not made by engram learn; "
+            "give a number instead: --unknown 0.5"
+        )
+    return below

@@ -53,6 +53,16 @@ class Check:
         return self.right / self.pictures if self.pictures else None
 
 
+@dataclass(frozen=True)
+class Suspect:
+    """An image that was just learned and looks like another class, as the others say: likely a wrong label."""
+
+    picture: str
+    name: str
+    answer: str
+    probability: float
+
+
 @dataclass
 class Report:
     """What came of learning.
@@ -61,6 +71,7 @@ class Report:
     whose folder holds other images than were learned. `skipped` are classes that could not be learned, `unreadable`
     images that could not be read, both with the reason. `check_before` and `check_known` ask about the same images of
     classes known before, before and after learning; `held` are features of the images held back of the new classes.
+    `misfits` are images that look like another class than they were learned as, the surest first.
     """
 
     learned: list[Learned] = field(default_factory=list)
@@ -69,6 +80,7 @@ class Report:
     changed: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    misfits: list[Suspect] = field(default_factory=list)
     check_new: Check = Check()
     check_before: Check = Check()
     check_known: Check = Check()

@@ -88,9 +88,9 @@ class Predictor:
         snapshot = self.current()
         if snapshot is None or not snapshot.model.names:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
-        model, unknown = snapshot.model, snapshot.model.notes.unknown
-        threshold = unknown.similarity if unknown else None
-        return list(predict_images(model, pictures, top=_TOP, unknown=threshold, device=self.store.device)), model
+        model = snapshot.model
+        found = predict_images(model, pictures, top=_TOP, unknown=model.unknown_below(), device=self.store.device)
+        return list(found), model
 
     def close(self) -> None:
         """Let the threads go."""

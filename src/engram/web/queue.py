@@ -168,6 +168,8 @@ class LessonQueue:
                 for name, reason in outcome.unreadable:
                     if name in numbers:
                         lesson.unreadable.append({"picture": numbers[name], "reason": reason})
+                for misfit in (outcome.result or {}).get("misfits", ()):
+                    misfit["picture"] = numbers[misfit["picture"]]
                 for name, values in outcome.examples.items():
                     self.examples[name] = np.concatenate([values, self.examples.get(name, values[:0])])[:_EXAMPLES]
                 self._end(lesson, outcome)

@@ -34,12 +34,13 @@ def write_report(model: ModelView) -> str:
         "held-back pictures right": [f"{c.right} of {c.checked}" if c.checked else "" for c in model.history],
     }
     unknown = model.unknown
+    refused = f"About {100 * unknown.share:.0f} % of pictures of known classes are called unknown." if unknown else ""
     samples = model.bytes_by_group.get("stored samples", 0)
     parts = [
         f"<h1>{escape(model.name)}</h1>",
         tiles(numbers),
         f"<p>Version {model.version}. Pictures are seen by {escape(model.backbone)}.</p>",
-        f"<p>Below a score of {unknown.similarity:.3f} a picture is of no known class.</p>" if unknown else "",
+        f"<p>{refused}</p>" if unknown else "",
         "<h2>Classes</h2>" + _table("Classes", classes),
         "<h2>Changes</h2>" + _table("Changes", changes),
         f"<p>Kept: {samples:,} bytes of feature vectors of pictures. Not kept: no picture, no file name.</p>"

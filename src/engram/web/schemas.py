@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engram.store import Answer, Unreadable
+from engram.store import Answer, Plan, Unreadable
 from engram.web.predictor import Snapshot
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[float, Field(description="The method's score of the class, such as a cosine similarity.")]
+Probability = Annotated[float, Field(ge=0, le=1, description="Among all classes known, however unlike they all are.")]
 
 _PROBLEMS = {
     400: "The request cannot be read.",
@@ -76,12 +77,14 @@ class ChangeView(BaseModel):
 
 
 class UnknownView(BaseModel):
-    """The score below which a picture is of no known class."""
+    """The familiarity below which a picture is of no known class."""
 
-    similarity: float
-    share: Share
-    pictures: int
-    held_back: bool
+    below: float
+    share: Share = Field(description="Of pictures of known classes, about how many are called unknown as well.")
+    rule: Literal["leave-one-out", "held back", "learned from"] = Field(
+        description="The method's own rule, or calibrated on pictures that were held back or learned from."
+    )
+    pictures: int | None = Field(description="How many it was calibrated on; null for the method's own rule.")
 
 
 class ModelView(BaseModel):
@@ -94,6 +97,7 @@ class ModelView(BaseModel):
     bytes_per_class: int
     bytes_by_group: dict[str, int]
     backbone: str
+    trains: bool = Field(description="Whether a network is trained: then the first lesson needs two classes.")
     can_learn: bool
     can_undo: bool
     can_export: bool = Field(description="Whether an ONNX file can be made here.")
@@ -105,12 +109,13 @@ class ModelView(BaseModel):
     history: list[ChangeView]
 
     @classmethod
-    def of(cls, snapshot: Snapshot | None, name: str, backbone: str, can_export: bool) -> "ModelView":
-        """The view of a model; without one, that of a file `name` yet to be made."""
+    def of(cls, snapshot: Snapshot | None, name: str, plan: Plan, can_export: bool) -> "ModelView":
+        """The view of a model; without one, that of a file `name` yet to be made as `plan` says."""
         if snapshot is None:
             return cls(
-                exists=False, name=name, version=0, bytes=0, bytes_per_class=0, bytes_by_group={}, backbone=backbone,
-                can_learn=True, can_undo=False, can_export=False, unknown=None, map_shows=None, classes=[], history=[],
+                exists=False, name=name, version=0, bytes=0, bytes_per_class=0, bytes_by_group={},
+                backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=True,
+                can_undo=False, can_export=False, unknown=None, map_shows=None, classes=[], history=[],
             )  # fmt: skip
         info = snapshot.info
         return cls.model_validate(
@@ -142,6 +147,7 @@ class Ranked(BaseModel):
 
     label: str
     similarity: Score
+    probability: Probability
 
 
 class AnswerView(BaseModel):
@@ -149,6 +155,8 @@ class AnswerView(BaseModel):
 
     label: str | None
     similarity: Score | None
+    probability: Probability | None
+    familiarity: float | None = Field(description="How much it looks like any known class; see unknown_below.")
     top: list[Ranked] = Field(description="The five best classes, best first.")
     problem: str | None
 
@@ -157,13 +165,12 @@ class AnswerView(BaseModel):
         """The view of the store's answer."""
         if isinstance(answer, Unreadable):
             return cls.unread(answer.reason)
-        top = [Ranked(label=label, similarity=similarity) for label, similarity in answer.top]
-        return cls(label=answer.label, similarity=answer.similarity, top=top, problem=None)
+        return cls.model_validate(answer.as_json() | {"problem": None})
 
     @classmethod
     def unread(cls, reason: str) -> "AnswerView":
         """The view of a picture that could not be read."""
-        return cls(label=None, similarity=None, top=[], problem=reason)
+        return cls(label=None, similarity=None, probability=None, familiarity=None, top=[], problem=reason)
 
 
 class Answers(BaseModel):
@@ -172,7 +179,9 @@ class Answers(BaseModel):
     answers: list[AnswerView]
     milliseconds: float = Field(description="From the request to the answers, inside the server.")
     version: int = Field(description="Of the model that answered.")
-    unknown_below: float | None = Field(description="The score below which the answer is unknown, if there is one.")
+    unknown_below: float | None = Field(
+        description="The familiarity below which the answer is unknown; null if the model cannot tell."
+    )
 
 
 class CheckView(BaseModel):
@@ -190,10 +199,20 @@ class LearnedView(BaseModel):
     held_back: int
 
 
+class MisfitView(BaseModel):
+    """A picture that looks like another class than it was taught as: its number in the upload, from 1."""
+
+    picture: int
+    name: str
+    answer: str = Field(description="What the other pictures say it is.")
+    probability: Share
+
+
 class ResultView(BaseModel):
     """The result of a lesson."""
 
     learned: list[LearnedView]
+    misfits: list[MisfitView] = Field(description="Pictures whose label may be wrong, the surest first; 12 at most.")
     seconds: float
     new: CheckView = Field(description="Pictures of the new classes, after learning.")
     before: CheckView = Field(description="Examples of the classes known before, before learning.")

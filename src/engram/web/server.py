@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from engram.store import DEFAULT_BACKBONE, ModelStore, Plan
+from engram.store import ModelStore, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
@@ -42,14 +42,12 @@ class Server:
         """The model as it is now; refuses the request if there is none."""
         snapshot = await self.current()
         if snapshot is None:
-            raise RefusedError(409, "there is no model yet; teach at least two classes first")
+            raise RefusedError(409, "there is no model yet; teach it something first")
         return snapshot
 
     async def view(self) -> ModelView:
         """The model as clients see it."""
-        return ModelView.of(
-            await self.current(), self.store.path.name, self.plan.backbone or DEFAULT_BACKBONE, self.can_export
-        )
+        return ModelView.of(await self.current(), self.store.path.name, self.plan, self.can_export)
 
     def revision(self) -> tuple[int, Stamp | None]:
         """A value that changes whenever `state` does."""

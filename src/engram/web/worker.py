@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _NICENESS = 10
 _UPDATE_EVERY = 0.1  # seconds
+_MISFITS = 12  # told of a lesson
 _GRACE = 10.0  # seconds a cancelled lesson has to stop by itself
 
 
@@ -159,6 +160,7 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
         return Outcome("failed", message, unreadable=unreadable)
     result = {
         "learned": list(map(asdict, report.learned)),
+        "misfits": list(map(asdict, report.misfits[:_MISFITS])),
         "seconds": round(report.seconds, 2),
         "new": asdict(report.check_new),
         "before": asdict(report.check_before),

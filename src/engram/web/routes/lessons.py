@@ -44,7 +44,7 @@ async def teach(request: Request, server: InjectedServer) -> list[LessonView]:
     if snapshot is None:
         if server.queue.busy():
             raise RefusedError(409, "the first classes are being learned; send this when that is done")
-        if len(classes) < 2:
+        if len(classes) < server.plan.first_classes:
             raise RefusedError(422, "the first lesson needs pictures of at least two classes")
         return [LessonView.model_validate(server.queue.submit(classes, upload.unreadable, base=True))]
     if not snapshot.info["can_learn"]:

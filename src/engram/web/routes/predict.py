@@ -17,10 +17,9 @@ async def predict(request: Request, server: InjectedServer) -> Answers:
     found, model, milliseconds = await server.predictor.predict(list(upload.pictures.values()))
     answers = dict(zip(upload.pictures, map(AnswerView.of, found), strict=True))
     answers |= {number: AnswerView.unread(reason) for number, reason in upload.unreadable.items()}
-    unknown = model.notes.unknown
     return Answers(
         answers=[answers[number] for number in sorted(answers)],
         milliseconds=milliseconds,
         version=model.notes.version,
-        unknown_below=unknown.similarity if unknown else None,
+        unknown_below=model.unknown_below(),
     )

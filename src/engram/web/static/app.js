@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { drawCharts } from "./charts.js";
 import { Classes } from "./classes.js";
-import { by, plural, toast } from "./dom.js";
+import { by, percent, plural, toast } from "./dom.js";
 import { Teach } from "./teach.js";
 import { Try } from "./try.js";
 
@@ -17,6 +17,9 @@ function show(present) {
   by("welcome").hidden = model.exists;
   for (const id of ["try", "classes", "look", "take", "nav"]) by(id).hidden = !model.exists;
   by("onnx").hidden = !model.can_export;
+  by("unknown-note").textContent = model.unknown
+    ? `What looks like nothing that was taught is called unknown, and so are about ${percent(model.unknown.share)} of pictures of known classes.`
+    : model.classes.length === 1 ? "There is only one class, so every answer is that one; teach another." : "";
   teach.show(model);
   classes.show(model, busy);
   if (model.exists) drawCharts(model);

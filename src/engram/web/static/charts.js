@@ -77,7 +77,7 @@ function drawBytes(model) {
   const rows = [
     classes && ["Kept per class", classes, `${bytes(model.bytes_per_class)} each`],
     samples && ["Feature vectors of pictures", samples, "this method keeps them; they grow with every picture"],
-    ["Network and its memory", model.bytes - classes - samples, "the same size for ten classes and for a thousand"],
+    ["Shared by all classes", model.bytes - classes - samples, "the same size for ten classes and for a thousand"],
     ["Picture files, not kept", pictures, pictures ? "that were learned from" : "their size was not recorded", "unkept"],
   ].filter(Boolean);
   const most = Math.max(...rows.map((row) => row[1]), 1);

@@ -25,6 +25,8 @@ export function bytes(count) {
     if (count >= size) return `${(count / size).toFixed(count / size < 10 ? 1 : 0)} ${unit}`;
 }
 
+export const percent = (share) => `${Math.round(100 * share)} %`;
+
 export function seconds(count) {
   return count < 90 ? `${Math.max(1, Math.round(count))} s` : `${Math.round(count / 60)} min`;
 }

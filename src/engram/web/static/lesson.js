@@ -1,6 +1,7 @@
 // One lesson: how far it is, and its result.
 import * as api from "./api.js";
-import { h, plural, s, seconds, toast } from "./dom.js";
+import { h, percent, plural, s, seconds, toast } from "./dom.js";
+import { thumbnail } from "./pictures.js";
 
 const STAGES = { "": "Getting ready", wait: "Waiting", look: "Looking at the pictures", train: "Training", check: "Checking earlier classes", saved: "Saved" };
 
@@ -26,7 +27,8 @@ export class LessonCard {
     try { await api.cancel(number); } catch (error) { toast(error.message); }
   }
 
-  show(lesson, mayReturn) {
+  // `items` are the pictures it was sent from this tab, [{ number, file }]; `trains`, whether a network is trained.
+  show(lesson, mayReturn, items, trains) {
     const names = Object.keys(lesson.classes), many = Object.values(lesson.classes).reduce((a, b) => a + b, 0);
     const what = names.length > 3 ? plural(names.length, "class", "classes") : names.join(", ");
     const verb = { waiting: "Waiting to learn", learning: "Learning", done: "Learned", failed: "Not learned:", cancelled: "Cancelled:" }[lesson.state];
@@ -39,9 +41,9 @@ export class LessonCard {
     this.bar.hidden = this.cancel.hidden = !this.running;
     this.back.hidden = this.running || !mayReturn;
     if (this.running) {
-      // Looking takes the first third of the bar, training the rest.
-      const share = lesson.total ? lesson.done / lesson.total : 0;
-      const whole = { look: share / 3, check: 1 / 3, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
+      // Where a network is trained, looking takes the first third of the bar and training the rest.
+      const share = lesson.total ? lesson.done / lesson.total : 0, looked = trains ? 1 / 3 : 1;
+      const whole = { look: share * looked, check: looked, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
       if (whole === undefined) this.bar.removeAttribute("value"); else this.bar.value = whole;
       if (lesson.loss !== null && lesson.done !== this.epoch) { this.losses.push(lesson.loss); this.epoch = lesson.done; }
       this.text.textContent = lesson.state === "waiting" ? `${plural(many, "picture")}; another lesson comes first` : this.progress(lesson);
@@ -50,7 +52,7 @@ export class LessonCard {
     }
     this.curve.replaceChildren();
     this.text.textContent = [lesson.message, lesson.unreadable.length ? `${plural(lesson.unreadable.length, "picture")} could not be read` : ""].filter(Boolean).join("; ");
-    if (lesson.result) this.showResult(lesson.result);
+    if (lesson.result && ended) this.showResult(lesson.result, items);
   }
 
   progress(lesson) {
@@ -71,7 +73,7 @@ export class LessonCard {
       s("polyline", { points: points.join(" ") })));
   }
 
-  showResult(result) {
+  showResult(result, items) {
     const pictures = result.learned.reduce((sum, one) => sum + one.pictures, 0);
     const rows = [h("p", { className: "soft" }, `From ${plural(pictures, "picture")} in ${seconds(result.seconds)}. The pictures are gone.`)];
     if (result.new.pictures) rows.push(meter("New, held back", null, result.new));
@@ -79,6 +81,7 @@ export class LessonCard {
     if (!result.new.pictures && !result.before.pictures) rows.push(h("p", { className: "soft" }, "Too few pictures to hold any back for a check; give a class at least five."));
     const lost = result.before.right - result.after.right;
     if (lost > 0) rows.push(h("p", { className: "warning" }, `${plural(lost, "answer")} about earlier classes became wrong. Undo takes the lesson back; more pictures may help.`));
+    if (result.misfits.length) rows.push(h("p", { className: "warning" }, "Look again: these may have the wrong name"), misfitList(result.misfits, items));
     this.result.replaceChildren(...rows);
   }
 
@@ -91,6 +94,15 @@ export class LessonCard {
     this.curve.replaceChildren();
     this.back.hidden = !mayReturn;
   }
+}
+
+function misfitList(misfits, items) {
+  return h("ul", { className: "misfits" }, misfits.map((one) => {
+    const item = h("li", {}, h("span", {}, `${one.name}, picture ${one.picture}: looks like ${one.answer} (${percent(one.probability)})`));
+    const sent = items.find((other) => other.number === one.picture);
+    if (sent) thumbnail(sent.file).then((picture) => item.prepend(picture));
+    return item;
+  }));
 }
 
 function meter(label, before, after) {

@@ -114,9 +114,12 @@ export class Teach {
     }
   }
 
+  // How many classes a lesson needs: two for the first one of a method that trains a network to tell them apart.
+  needed() { return this.model?.exists === false && this.model.trains ? 2 : 1; }
+
   changed() {
     const full = this.groups.filter((group) => group.name && group.files.length);
-    const needed = this.model?.exists === false ? 2 : 1;
+    const needed = this.needed();
     for (const group of this.groups) group.update(this.groups.length > needed);
     by("send").disabled = new Set(full.map((group) => group.name)).size < needed || this.sending;
     by("teach-problem").textContent = "";
@@ -127,7 +130,7 @@ export class Teach {
     this.model = model;
     by("teach-intro").textContent = model.exists
       ? "Name a class and give it some pictures. A known class learns from them in addition."
-      : "Start with at least two classes.";
+      : `Start with ${this.needed() > 1 ? "at least two classes" : "one class or several"}.`;
     by("add-group").textContent = model.exists ? "Add another class" : "Add a class";
     by("send").textContent = model.exists ? "Learn" : "Learn these classes";
     this.known.replaceChildren(...model.classes.map((one) => h("option", { value: one.name })));
@@ -145,6 +148,7 @@ export class Teach {
   async send() {
     const groups = this.groups.filter((group) => group.name && group.files.length);
     const items = groups.flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
+    items.forEach((item, i) => { item.number = i + 1; });  // as the server counts them
     let problem = "";
     this.sending = true;
     this.clear();  // at once: the next class can be prepared while this one is on its way
@@ -171,8 +175,9 @@ export class Teach {
       this.cards.set(lesson.number, card);
       by("lessons").prepend(card.element);
     }
+    const items = this.sent.get(lesson.number) ?? [];
     if (lesson.state === "done") this.sent.delete(lesson.number);
-    card.show(lesson, this.sent.has(lesson.number));
+    card.show(lesson, this.sent.has(lesson.number), items, this.model?.trains);
   }
 
   follow(state, restarted) {

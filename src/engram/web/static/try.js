@@ -1,7 +1,7 @@
 // Trying: pictures or the camera in, the five best classes out.
 import * as api from "./api.js";
 import { openCamera } from "./camera.js";
-import { by, h } from "./dom.js";
+import { by, h, percent } from "./dom.js";
 import { dropZone, thumbnail } from "./pictures.js";
 
 const MOST = 24;  // answers on the page
@@ -74,24 +74,16 @@ function show(item, said, picture) {
     return;
   }
   const unknown = answer.label === "unknown";
-  const share = scale([...answer.top.map((one) => one.similarity), said.unknown_below ?? answer.similarity]);
   const bars = answer.top.map((one, i) => {
     const bar = h("span", { className: "fill" });
-    bar.style.setProperty("--share", share(one.similarity));
-    const track = h("span", { className: "track" }, bar);
-    if (said.unknown_below !== null) track.style.setProperty("--threshold", share(said.unknown_below));
+    bar.style.setProperty("--share", one.probability);
     return h("li", { className: i === 0 && !unknown ? "best" : "" },
-      h("span", { className: "label" }, one.label), track, h("span", { className: "value" }, one.similarity.toFixed(2)));
+      h("span", { className: "label" }, one.label), h("span", { className: "track" }, bar),
+      h("span", { className: "value" }, percent(one.probability)));
   });
   item.replaceChildren(...[picture, h("div", { className: "said" },
     h("p", {}, h("strong", { className: unknown ? "unknown" : "" }, unknown ? "Unknown" : answer.label),
-      h("span", { className: "soft" }, `${unknown ? `nothing reaches ${said.unknown_below.toFixed(2)} · ` : ""}${Math.round(said.milliseconds)} ms`)),
+      h("span", { className: "soft" }, `${Math.round(said.milliseconds)} ms`)),
+    unknown && h("p", { className: "soft" }, "It looks like nothing that was taught. If it had to be one of these:"),
     h("ol", { className: "bars" }, bars))].filter(Boolean));
-}
-
-// The length of a score's bar, 0 to 1: a similarity as it is, any other score by its place between the lowest and highest.
-function scale(scores) {
-  if (scores.every((score) => Math.abs(score) <= 1.001)) return (score) => Math.max(0, score);
-  const low = Math.min(...scores), high = Math.max(...scores);
-  return (score) => Math.min(1, Math.max(0, (score - low) / (high - low || 1)));
 }
