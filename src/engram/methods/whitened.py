@@ -50,9 +50,8 @@ class Whitened(TensorLearner):
         z = self._map()(task.features, network)
         # Only the rows this task touches are computed: one class more costs the same however many there are.
         rows, targets = task.targets.unique(return_inverse=True)
-        known = rows[rows < task.known]
         counts, means = had.get("classes.counts", rows[:0].int()), had.get("classes.means", z[:0])
-        now = statistics.update(counts[known], means[known], z, targets, len(rows))
+        now = statistics.update(counts[(known := rows[rows < task.known])], means[known], z, targets, len(rows))
         new = symmetric.round_to(now.means, bits, random)
         counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
         counts[rows], means[rows] = now.counts.int(), new
@@ -84,7 +83,8 @@ class Whitened(TensorLearner):
         cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
 
-    def scorer(self) -> Callable[[Tensor], Tensor]:  # noqa: D102
+    def scorer(self) -> Callable[[Tensor], Tensor]:
+        """Scores that torch can trace."""
         return partial(self._scores, space=self._space().traceable())
 
     def forget(self, label: Label) -> None:
