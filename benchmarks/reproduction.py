@@ -11,9 +11,10 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from statistics import fmean
 
 from engram.bench import published
-from engram.bench.results import PSI, method_title, verdict
+from engram.bench.results import PSI, features_title, method_title, verdict
 from engram.bench.tables import markdown, write_tables
 from engram.bench.units import spread
 
@@ -29,7 +30,15 @@ TABLES = (
     "cub200-resnet50",
     "cub200-peers",
     "cub200-fearnet-geppnet",
+    "cifar100-whitened",
+    "cifar100-whitened-recency",
+    "cifar100-whitened-joined",
+    "cifar100-vgg16-whitened",
+    "cub200-whitened",
+    "cub200-whitened-recency",
+    "cub200-whitened-joined",
 )
+PARTS = ("base", "new", "all")
 NOTE = (
     "Many of these runs shared the GPU with others: their seconds are uneven, and longer than "
     "[measured alone](../reproduction.md#what-one-class-more-costs)."
@@ -55,6 +64,8 @@ def configuration(record):
 
 def table(name):
     """One line for every published number a results file has a measurement for, and one for every other method."""
+    if name.startswith("compare/"):
+        return comparison(name.removeprefix("compare/"))
     content = read(name)
     if name.startswith("increments/"):
         return increments_table(name, content)
@@ -77,9 +88,11 @@ def table(name):
         f"[results/{name}.json](../results/{name}.json): {run['device']}, torch {run['torch']}, revision "
         f"{run['git_revision'][:7]}, α_ideal measured {first['alpha_ideal']['accuracy']:.3f}, "
         f"paper's constant {published.IDEAL[first['dataset']]}.",
-        f"By our α_ideal {counted(line[4] for line in lines)}; by the paper's {counted(line[6] for line in lines)}.",
-        markdown(["configuration", "number", "paper", "ours", "verdict", "ours, paper's α_ideal", "verdict"], lines),
     ]
+    if lines:
+        head = ["configuration", "number", "paper", "ours", "verdict", "ours, paper's α_ideal", "verdict"]
+        by_us, by_them = (counted(line[column] for line in lines) for column in (4, 6))
+        parts += [f"By our α_ideal {by_us}; by the paper's {by_them}.", markdown(head, lines)]
     if others:
         parts.append(markdown(["not in the paper", *PSI.values(), "final accuracy"], others))
     return "\n\n".join(parts)
@@ -90,6 +103,36 @@ def counted(verdicts):
     found = Counter(verdicts)
     rest = "".join(f", {found[word]} {word}" for word in ("higher", "lower") if found[word])
     return f"{found['reproduced']} of {found.total()} reproduced{rest}"
+
+
+def comparison(dataset):
+    """Every method's accuracies, averaged over the increments and the class orders, the best first."""
+    found = {}
+    for run in latest():
+        for record in run["records"]:
+            if record["dataset"] == dataset:
+                features = features_title(record["backbone"])
+                after = [order["tasks"][1:] for order in record["orders"]]
+                means = [fmean(fmean(t[f"alpha_{part}"] for t in tasks) for tasks in after) for part in PARTS]
+                psi = [record[field]["mean"] for field in PSI]
+                kept = sum(after[0][-1]["kept_bytes"].values())
+                numbers = [*means, record["final_accuracy"]["mean"], *psi]
+                found[features, record["method"]] = [
+                    *(f"{n:.3f}" for n in numbers),
+                    f"{kept / 1e6:.1f}",
+                    str(len(after)),
+                ]
+    lines = [[features, method_title(method), *rest] for (features, method), rest in found.items()]
+    for line in lines:
+        line[1] += " (told the task)" if line[1] == method_title("hat") else ""
+    lines.sort(key=lambda line: (line[0], -float(line[4])))
+    one = read(f"logistic/{dataset}")
+    features = features_title(one["backbone"])
+    title = "logistic regression, all data at once"
+    at = next(i for i, line in enumerate(lines) if line[0] == features)
+    lines.insert(at, [features, title, "", "", "", f"{one['accuracy']:.3f}", "", "", "", "", ""])
+    head = ["features", "method", "base", "new", "all", "final", *PSI.values(), "kept, MB", "orders"]
+    return markdown(head, lines)
 
 
 def increments_table(name, content):

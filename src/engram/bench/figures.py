@@ -242,7 +242,7 @@ def _height(names: Sequence[str]) -> float:
 
 
 def _name_rows(axis: Any, names: Sequence[str]) -> None:
-    axis.set_yticks(range(len(names)), [short(name, 28) for name in names])
+    axis.set_yticks(range(len(names)), [short(name, 34) for name in names])
     axis.tick_params(axis="y", length=0)
     axis.set_ylim(len(names) - 0.4, -0.6)
 

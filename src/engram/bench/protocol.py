@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import Label, Learner, Progress
+from engram.learner import GROUPS, Label, Learner, Progress
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def run(
             forgetting=fmean(b - n for b, n in zip(best, now[:-1], strict=True)) if number else 0.0,
             seconds=seconds,
             peak_memory_bytes=_peak_memory(learner.device),
-            kept_bytes=learner.memory().by_group(),
+            kept_bytes=_kept_bytes(learner),
             best=(best := [max(b, n) for b, n in zip([*best, 0.0], now, strict=True)]),
         )
 
@@ -118,6 +118,11 @@ def answers(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -
         own = np.flatnonzero(np.isin(test.y, np.asarray(task)))
         found[own] = learner.predict(test.at(own).X, among=task)
     return found
+
+
+def _kept_bytes(learner: Learner) -> dict[str, int]:
+    """By group; scratch memory is made again when it is needed, and is not kept."""
+    return {group: size for group, size in learner.memory().by_group().items() if group != GROUPS["scratch"]}
 
 
 def _peak_memory(device: torch.device) -> int:

@@ -64,6 +64,12 @@ def dataset_title(dataset: str) -> str:
     return _DATASETS.get(dataset, dataset)
 
 
+def features_title(backbone: str) -> str:
+    """Backbone and layer, and whether pictures were mirrored, of a backbone's identity."""
+    mirrored = ":mirror" if backbone.endswith(":mirror") else ""
+    return backbone.split("@")[0].split(",")[0] + mirrored
+
+
 def method_title(method: str) -> str:
     """The name people know it by."""
     return published.NAMES.get(method) or (METHODS[method].about.title if method in METHODS else method)
@@ -98,7 +104,7 @@ class Row:
     @property
     def features(self) -> str:
         """The backbone and the layer, without how it was scaled and which weights it had."""
-        return str(self.record["backbone"]).split("@")[0].split(",")[0]
+        return features_title(self.record["backbone"])
 
     @property
     def published(self) -> tuple[float, float, float] | None:

@@ -60,9 +60,9 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
     for row in rows:
         label = row.label.replace(row.method, method_title(row.method), 1)
         if (row.record["dataset"], row.label) in several:
-            label += f" · {row.features.split(':')[0]}"
+            label += f" · {row.features.removesuffix(':pooled').removesuffix(':conv4_1')}"
         named.append(replace(row, label=label))
-    return sorted(named, key=lambda row: order.index(row.method) if row.method in order else len(order))
+    return sorted(named, key=lambda row: order.index(row.method if row.method in order else row.record["learner"]))
 
 
 def comparable_costs(rows: Sequence[Row]) -> Figure:
