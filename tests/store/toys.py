@@ -30,14 +30,15 @@ def averages(weights: None = None) -> Backbone:
     return Backbone(network, name="averages@16", dim=8, preprocess=Preprocess(size=16))
 
 
-def paint(folder: Path, *colours: str, n: int = 8, seed: int = 0) -> Path:
-    """One folder of noisy pictures per colour, all different."""
+def paint(folder: Path, *colours: str, n: int = 8, seed: int = 0, spread: float = 0.0) -> Path:
+    """One folder of noisy pictures per colour, all different; with a `spread`, so is the colour itself."""
     for colour in colours:
         (folder / colour).mkdir(parents=True, exist_ok=True)
         for i in range(n):
             rng = np.random.default_rng([seed, i, *COLOURS[colour]])
             noise = rng.integers(-25, 25, (20, 28, 3))
-            pixels = np.clip(np.array(COLOURS[colour]) + noise, 0, 255).astype(np.uint8)
+            shade = np.array(COLOURS[colour]) + rng.normal(0, spread, 3)
+            pixels = np.clip(shade + noise, 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / colour / f"{seed}-{i}.png")
     return folder
 
