@@ -38,7 +38,7 @@ Backbone = Annotated[
     typer.Option(
         help="For a new model: the network that sees the pictures. efficientnet_lite0, resnet50 (either may end in "
         ":joined), efficientnet_lite1, efficientnet_lite2, vgg16, vgg19, timm:NAME; :mirror behind any of them.",
-        show_default="efficientnet_lite0:joined",
+        show_default="efficientnet_lite0, joined for whitened and slda",
     ),
 ]
 Method = Annotated[str | None, typer.Option(help="For a new model: how it learns; see engram methods.")]

@@ -12,14 +12,13 @@ import torch
 from sklearn.datasets import make_blobs
 
 import engram
-from engram import backbones
 from engram.backbones.weights import FOLDER_VARIABLE
 from engram.device import resolve_device
 from engram.estimator import IncrementalClassifier
 from engram.images import FeatureCache
 from engram.io import model_file
 from engram.store.history import Notes
-from engram.store.plan import DEFAULT_BACKBONE
+from engram.store.plan import Plan
 from engram.store.versions import Versions
 
 
@@ -35,7 +34,7 @@ def check_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {package: _version(package) for package in packages},
         "device": {"name": device.type, "model": name, "threads": torch.get_num_threads()},
-        "backbone": backbones.create(DEFAULT_BACKBONE).identity,
+        "backbone": Plan().new_backbone().identity,
         "weights_folder": os.environ.get(FOLDER_VARIABLE),
         "cache": {
             "folder": str(cache.root),
