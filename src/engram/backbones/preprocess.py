@@ -84,13 +84,12 @@ class Preprocess:
             picture = Image.fromarray(picture)
         if picture.mode != "RGB":
             raise ValueError(f"expected an RGB picture, got mode {picture.mode!r}; convert it first")
-        if not self.fits(picture.height, picture.width):
-            picture = self._resized(picture)
+        if self.size is not None and not self.fits(picture.height, picture.width):
+            picture = self._resize(picture, self.size)
         return np.ascontiguousarray(np.asarray(picture).transpose(2, 0, 1))
 
-    def _resized(self, picture: Image.Image) -> Image.Image:
-        assert self.size is not None
-        size, (width, height) = self.size, picture.size
+    def _resize(self, picture: Image.Image, size: int) -> Image.Image:
+        width, height = picture.size
         if self.resize == "exact":
             return picture.resize((size, size), _FILTERS[self.interpolation])
         short = self.resize_to or size

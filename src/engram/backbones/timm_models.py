@@ -33,11 +33,11 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
     if weights is not None:
         fit(network, load(f"timm:{model}", weights), f"timm's {model}")
     preprocess = _preprocess(resolve_model_data_config(network), size)
-    assert preprocess.size is not None
+    side = preprocess.size or 224
     network.eval()
     with torch.no_grad():  # asked, not looked up: num_features is not the pooled width in every family
-        dim = network(torch.zeros(1, 3, preprocess.size, preprocess.size)).flatten(1).shape[1]
-    return Backbone(network, name=f"timm:{model}@{preprocess.size}", dim=dim, preprocess=preprocess)
+        dim = network(torch.zeros(1, 3, side, side)).flatten(1).shape[1]
+    return Backbone(network, name=f"timm:{model}@{side}", dim=dim, preprocess=preprocess)
 
 
 def _preprocess(config: dict[str, Any], size: int | None) -> Preprocess:
