@@ -345,7 +345,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
             clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
             described = header["backbone"]
-            blind = described and RecordedBackbone.from_json(described, None)
+            blind = None if described is None else RecordedBackbone.from_json(described, None)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             reason = model_file.one_line(error)
             raise model_file.ModelFileError(f"{path} is not a model this version can use: {reason}") from error

@@ -56,7 +56,7 @@ class RecordedBackbone:
     def from_json(cls, recorded: dict[str, str | None], given: str | Backbone | None) -> Self:
         """What a model file describes; a `given` backbone has to be the recorded one."""
         name, identity = recorded["name"], recorded["identity"]
-        if not isinstance(identity, str) or not isinstance(name, str | None):
+        if not (isinstance(identity, str) and identity) or not isinstance(name, str | None):
             raise TypeError("its backbone is not described by a name and an identity")
         made = cls(given or name, identity)
         if given is not None:
