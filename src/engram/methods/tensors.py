@@ -178,7 +178,7 @@ class TensorLearner(Learner):
     def from_state(cls, state: State, device: str = "auto") -> Self:
         """The learner a state was taken from, bit for bit."""
         meta = state.meta
-        learner = cls(cls.config_type(**meta["config"]), seed=meta["seed"], device=device)
+        learner = cls(cls.configure(meta["config"]), seed=meta["seed"], device=device)
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
         learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
         learner.tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
