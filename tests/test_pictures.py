@@ -13,7 +13,7 @@ from engram.backbones import Backbone, Preprocess, recorded
 from engram.images import extract
 
 CONFIG = {"layers": (32, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0, "increment_epochs": 5}
-SMALL = {"config": CONFIG, "random_state": 0, "device": "cpu"}
+SMALL = {"method": "prototypes", "config": CONFIG, "random_state": 0, "device": "cpu"}
 COLOURS = {"red": (200, 30, 30), "green": (30, 200, 30), "blue": (30, 30, 200)}
 
 

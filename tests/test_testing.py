@@ -114,8 +114,8 @@ class RefusesNewClasses(NCM):
 
 
 class AnswersTheFirstClass(NCM):
-    def _scores(self, features):
-        return super()._scores(features) - 2 * torch.arange(len(self.labels))
+    def _nearest(self, features, k):
+        return (self._scores(features) - 2 * torch.arange(len(self.labels))).topk(k, dim=1)
 
 
 class NeedsTwoSamples(EWC):

@@ -7,7 +7,7 @@ one row per class, tensors called `samples.…` one row per stored sample, and `
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from engram.learner import Label, Learner, State, Task, has_row_per_class, index_labels
+from engram.learner import Label, Learner, LeftOut, State, Task, has_row_per_class, index_labels
 from engram.nn import statistics
 
 CHUNK = 4096  # samples scored at a time, at most
@@ -111,6 +111,20 @@ class TensorLearner(Learner):
 
     def _familiarity(self, features: Tensor) -> Tensor:
         return self._nearest(features, 1)[0][:, 0]
+
+    def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
+        """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
+        names, positions = index_labels(y)
+        targets = torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
+        scores = self._left_out(self._features(X), targets)
+        if scores is None:
+            return None
+        best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
+        return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
+
+    def _left_out(self, features: Tensor, targets: Tensor) -> Tensor | None:
+        """Scores of learned samples, had each in turn not been learned."""
+        return None
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""

@@ -3,16 +3,17 @@
 Nothing is trained in an increment, so nothing drifts and the order does not matter; docs/method.md has the symbols.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import About, Label, LeftOut, Task, index_labels, require
+from engram.learner import About, Label, Task, require
 from engram.methods.feature_map import FeatureMap
 from engram.methods.prototypes import Prototypes
 from engram.methods.tensors import TensorLearner, with_rows
@@ -105,14 +106,13 @@ class Whitened(TensorLearner):
         """The familiarity that this share of learned samples, each judged as if it had not been, does not reach."""
         return calibration.threshold(self.tensors.get("consolidation.calibration"), share)
 
-    def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut:
-        """See `whitening.leave_one_out`."""
-        names, positions = index_labels(y)
-        targets = torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
-        w = self._whiten(self._features(X))
-        scores, _ = whitening.leave_one_out(self._space(), w, targets, self.tensors["classes.counts"])
-        best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
-        return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
+    def _left_out(self, features: Tensor, targets: Tensor) -> Tensor:
+        w, counts = self._whiten(features), self.tensors["classes.counts"]
+        return whitening.leave_one_out(self._space(), w, targets, counts)[0]
+
+    def class_vectors(self) -> NDArray[np.float32]:
+        """The means as they lie in the whitened space, where their angles tell."""
+        return self._space().means.float().cpu().numpy()
 
 
 def _space(kept: Mapping[str, Tensor]) -> whitening.Space:

@@ -11,7 +11,7 @@ from engram.nn.whitening import Space, leave_one_out
 
 GROWTH = 1.1  # samples now over samples when calibrated last, from which on it is done again
 MEMORY = 0.9  # weight of all earlier calibrations beside a new one: the space they were measured in has moved on
-BINS, LOWEST, HIGHEST = 512, -16.0, 16.0  # of the histogram of familiarity
+BINS, WIDEST = 512, 10.0  # of the histogram of familiarity, over its inverse hyperbolic sine: fine near 0, and far
 USUAL, DOUBT = 0.03, 5.0  # a temperature to start from, and how many wrong answers it takes to leave it
 COLDEST, HOTTEST, STEPS = 1e-3, 1.0, 40
 
@@ -33,7 +33,7 @@ def calibrate(
 
 def pool(before: Tensor | None, samples: int, scores: Tensor, familiarity: Tensor, targets: Tensor) -> Tensor:
     """The samples there are now, their weight, ln T, and how many of them have which familiarity."""
-    seen = torch.histc(familiarity.double().clamp(LOWEST, HIGHEST), BINS, LOWEST, HIGHEST)
+    seen = torch.histc(familiarity.double().asinh().clamp(-WIDEST, WIDEST), BINS, -WIDEST, WIDEST)
     weight, log_t = float(len(scores)), math.log(fit_temperature(scores, targets))
     if before is not None:
         old = MEMORY * float(before[1])
@@ -57,7 +57,7 @@ def threshold(calibration: Tensor | None, share: float) -> float | None:
     wanted = share * below[-1]
     at = int(torch.searchsorted(below, wanted).clamp(max=BINS - 1))
     inside = 1 - float((below[at] - wanted) / calibration[3 + at]) if calibration[3 + at] > 0 else 0.0
-    return LOWEST + (at + inside) * (HIGHEST - LOWEST) / BINS
+    return math.sinh(WIDEST * (2 * (at + inside) / BINS - 1))
 
 
 def fit_temperature(scores: Tensor, targets: Tensor) -> float:
