@@ -310,6 +310,15 @@ def test_the_unit_of_features_does_not_matter(scale, transform, bits):
     assert np.isfinite(learner.scores(queries * scale)).all()
 
 
+def test_the_unit_of_the_first_task_is_a_power_of_two_so_that_dividing_by_it_is_exact():
+    X, y = samples({"a": 6, "b": 7})
+    learner = make(transform="none", kept_bits=32)
+    learner.learn(X * 100, y)
+    unit = float(learner.tensors["network.unit"])
+    assert np.log2(unit) == round(np.log2(unit))
+    assert 0.7 < np.sqrt(np.square(X * 100).mean()) / unit < 1.42
+
+
 def test_features_far_from_the_first_are_refused_in_16_bits_and_nothing_changes():
     X, y = samples({"a": 4, "b": 4})
     learner = make(kept_bits=16, transform="none")
