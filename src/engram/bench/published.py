@@ -4,9 +4,6 @@ and Kanan's FearNet paper, on ResNet-50 features.
 """
 
 NAMES = {
-    "whitened": "Whitened",
-    "whitened-recency": "Whitened, recency",
-    "whitened-encoder": "Whitened + paper's code",
     "1nn": "1-NN",
     "geppnet": "GeppNet",
     "icarl": "iCaRL",

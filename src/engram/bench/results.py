@@ -70,9 +70,18 @@ def features_title(backbone: str) -> str:
     return backbone.split("@")[0].split(",")[0] + mirrored
 
 
+# Short names of rows that the paper does not have.
+SHORT = {
+    "whitened": "Whitened",
+    "whitened-recency": "Whitened, recency",
+    "whitened-encoder": "Whitened + paper's code",
+}
+
+
 def method_title(method: str) -> str:
     """The name people know it by."""
-    return published.NAMES.get(method) or (METHODS[method].about.title if method in METHODS else method)
+    known = published.NAMES | SHORT
+    return known.get(method) or (METHODS[method].about.title if method in METHODS else method)
 
 
 @dataclass(frozen=True)
