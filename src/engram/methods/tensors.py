@@ -122,7 +122,7 @@ class TensorLearner(Learner):
         best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
         return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
 
-    def _left_out(self, features: Tensor, targets: Tensor) -> Tensor | None:
+    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor | None:
         """Scores of learned samples, had each in turn not been learned."""
         return None
 

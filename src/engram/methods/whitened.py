@@ -57,13 +57,14 @@ class Whitened(TensorLearner):
         counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
         counts[rows], means[rows] = now.counts.int(), new
         scatter, unit, fit = (had.get(f"consolidation.{name}") for name in ("scatter", "unit", "calibration"))
-        scatter, unit = symmetric.add(scatter, unit, now.scatter, symmetric.widen(bits, self.tasks_learned), random)
+        samples = had.get("consolidation.samples", 0) + torch.tensor(len(z), device=self.device)
+        scatter, unit = symmetric.add(scatter, unit, now.scatter, bits, random, self.tasks_learned, int(samples))
         after = network | {
             "classes.counts": counts,
             "classes.means": means,
             "consolidation.scatter": scatter,  # S = Σ_c Σ_{i in c} (z_i - μ_c)(z_i - μ_c)ᵀ
             "consolidation.unit": unit,
-            "consolidation.samples": had.get("consolidation.samples", 0) + torch.tensor(len(z), device=self.device),
+            "consolidation.samples": samples,
             "consolidation.newest": torch.tensor(task.classes - task.known if task.known else 0, device=self.device),
         }
         fit = calibration.calibrate(fit, lambda: _space(after), z, task.targets, counts)
@@ -106,9 +107,8 @@ class Whitened(TensorLearner):
         """The familiarity that this share of learned samples, each judged as if it had not been, does not reach."""
         return calibration.threshold(self.tensors.get("consolidation.calibration"), share)
 
-    def _left_out(self, features: Tensor, targets: Tensor) -> Tensor:
-        w, counts = self._whiten(features), self.tensors["classes.counts"]
-        return whitening.leave_one_out(self._space(), w, targets, counts)[0]
+    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor:
+        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])[0]
 
     def class_vectors(self) -> NDArray[np.float32]:
         """The means as they lie in the whitened space, where their angles tell."""

@@ -4,14 +4,8 @@ import torch
 from torch import Tensor
 
 MANTISSA = 13  # bits of a float32's mantissa that a float16 does without
+ERROR = 2**-10 / 6**0.5 / 1.4  # of such a rounding, relative to the number, root mean square
 DTYPES = {16: torch.float16, 32: torch.float32, 64: torch.float64}
-
-MANY = 128  # roundings to 16 bits, whose errors add up
-
-
-def widen(bits: int, roundings: int) -> int:
-    """The bits to keep a sum in that has been rounded so often already."""
-    return bits if roundings < MANY else max(bits, 32)
 
 
 def pack(matrix: Tensor) -> Tensor:
@@ -51,10 +45,31 @@ def round_to(values: Tensor, bits: int, generator: torch.Generator) -> Tensor:
     return pattern.add(noise).bitwise_and_(-(2**MANTISSA)).view(torch.float32).half()
 
 
-def add(kept: Tensor | None, unit: Tensor | None, matrix: Tensor, bits: int, random: torch.Generator) -> list[Tensor]:
-    """A sum of symmetric matrices, packed and rounded, and its mean diagonal, which is the unit it is kept in."""
+def add(
+    kept: Tensor | None,
+    unit: Tensor | None,
+    matrix: Tensor,
+    bits: int,
+    random: torch.Generator,
+    tasks: int = 0,
+    samples: int = 1,
+) -> list[Tensor]:
+    """A sum of scatters, packed and rounded, and its mean diagonal, which is the unit it is kept in."""
     packed = pack(matrix)
     if kept is not None and unit is not None:
         packed += kept.to(matrix.dtype) * unit.to(matrix.dtype)
     unit = unpack_triangle(packed, matrix.dtype).diagonal().mean().double()
-    return [round_to(packed / torch.where(unit > 0, unit, 1.0).to(matrix.dtype), bits, random), unit]
+    packed /= torch.where(unit > 0, unit, 1.0).to(matrix.dtype)
+    return [round_to(packed, bits_needed(packed, bits, tasks, samples), random), unit]
+
+
+def bits_needed(packed: Tensor, bits: int, tasks: int, samples: int) -> int:
+    """32 bits in place of 16 where rounding would reach half of what ε adds to Σ, d/N of the mean diagonal.
+
+    A random symmetric matrix whose entries have the size e has the norm 2·√d·e. Here e is the error of a rounding, and
+    the errors of all tasks add up as a random walk does.
+    """
+    d = packed.shape[1] - 1
+    size = float((2 * packed.double().square().sum()).sqrt()) / d  # of an entry: the triangle stands for all
+    noise = 2 * d**0.5 * size * ERROR * (tasks + 1) ** 0.5
+    return 32 if bits == 16 and noise > 0.5 * d / samples else bits
