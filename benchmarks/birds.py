@@ -41,6 +41,7 @@ def measure(method, settings, draw, seed, device):
         "new, after": accuracy(clf, test, new),
         "all, one by one": accuracy(clf, test, base + new),
         "all, at once": accuracy(once, test, base + new),
+        "pictures asked about": float(len(X)),
         DIFFER: float(np.sum(clf.predict(X) != once.predict(X))),
         "seconds for the base": first - began,
         "seconds for a species, at most": max(seconds),
