@@ -247,3 +247,18 @@ def test_classes_very_far_apart_have_a_spread_in_float32():
     scatter, unit = symmetric.add(None, None, now.scatter, 32, torch.Generator())
     space = whitening.build(now.means, now.counts, scatter, unit, torch.tensor(len(z)))
     assert space.familiarity(space.whiten(z)).isfinite().all()
+
+
+def test_a_scatter_that_rounding_made_impossible_is_helped():
+    """Two features that vary as one, rounded apart: less than no variance in one direction, and next to no ε."""
+    scatter = symmetric.pack(torch.tensor([[1.0, 1.002], [1.002, 1.0]])).half()
+    means, counts = torch.tensor([[0.0, 0.0], [1.0, 2.0]]), torch.tensor([500_000, 500_000])
+    space = whitening.build(means, counts, scatter, torch.tensor(1e6), torch.tensor(1_000_000))
+    sigma = space.factor.T @ space.factor
+    assert float(sigma[0, 0]) == pytest.approx(float(sigma[1, 1]), rel=1e-6)  # both lifted, by the same
+    assert float(sigma[0, 1]) == pytest.approx(1.002, abs=1e-3)
+    assert float(sigma[0, 1]) < float(sigma[0, 0]) < 1.02  # and by no more than it takes
+    assert torch.isfinite(space.cosines(space.whiten(torch.tensor([[0.1, 0.0], [0.9, 2.1]])))).all()
+    lifted = float(sigma[0, 0]) - 1  # v counts what samples vary, and not what was added
+    expected = 2 - lifted * float(torch.linalg.inv(sigma.double()).trace())
+    assert float(space.noise[0]) * 500_000 == pytest.approx(expected, abs=0.02)
