@@ -87,7 +87,7 @@ def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples:
     origin = means.mean(dim=0)
     whitened = _solve(factor, means - origin)
     # v = tr(U⁻ᵀ (S/N) U⁻¹), and S/N = (Σ - floor·I) / (1 - ε)
-    v = (d - floor * _trace_of_inverse(factor)) / (1 - epsilon)
+    v = ((d - floor * _trace_of_inverse(factor)) / (1 - epsilon)).clamp(min=0)  # less than none is rounding
     return Space(
         origin=origin,
         factor=factor,
