@@ -4,7 +4,9 @@ import json
 import multiprocessing
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from engram.store import ImageBytes, ModelStore, Plan, learn_classes, predict_im
 from engram.store.lock import model_lock
 from engram.testing import blobs
 from engram.web.class_map import classical_mds, map_classes
+from engram.web.limits import Limits
+from engram.web.predictor import Predictor
 from engram.web.queue import Lesson
 
 
@@ -348,3 +352,27 @@ def test_time_left_is_told_from_the_stage_at_hand():
     assert lesson.seconds_left == pytest.approx(30, abs=0.5)
     lesson.done = 0
     assert lesson.seconds_left is None
+
+
+def test_who_asks_for_the_model_waits_for_the_one_being_read_and_an_answer_does_not(model):
+    store = ModelStore(model, device="cpu")
+    predictor = Predictor(store, Limits())
+    assert predictor.current() is not None
+    reading, go_on, read = threading.Event(), threading.Event(), predictor._read
+
+    def read_slowly(stamp):
+        reading.set()
+        go_on.wait()
+        return read(stamp)
+
+    predictor._read = read_slowly
+    store.forget("dots")
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(predictor.current)
+        reading.wait()
+        told = pool.submit(predictor.current)  # of a change: the model before it would be taken for the one after
+        meanwhile = predictor.current(wait=False)
+        go_on.set()
+        after = [seen.result().model.names for seen in (first, told)]
+    assert ("dots" in meanwhile.model.names, after) == (True, [["circle", "stripes"]] * 2)
+    predictor.close()

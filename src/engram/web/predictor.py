@@ -42,12 +42,16 @@ class Predictor:
         self._waiting = 0
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict", torch.set_num_threads, (1,))
 
-    def current(self) -> Snapshot | None:
-        """The model in the file, or None without a file. While another thread reads a new one, the previous model."""
+    def current(self, *, wait: bool = True) -> Snapshot | None:
+        """The model in the file, or None without a file.
+
+        Without `wait`, the previous model while another thread reads a new one: an answer need not wait for it. Whoever
+        was told of a change must wait, or would see the model before it and never ask again.
+        """
         stamp, known = file_stamp(self.store.path), self._snapshot
         if known is not None and known.stamp == stamp:
             return known
-        if not self._reading.acquire(blocking=known is None or stamp is None):
+        if not self._reading.acquire(blocking=wait or known is None or stamp is None):
             return known
         try:
             stamp = file_stamp(self.store.path)  # before reading: a change meanwhile makes the next call read again
@@ -85,7 +89,7 @@ class Predictor:
         return found, model, (time.perf_counter() - began) * 1000
 
     def _answer(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
-        snapshot = self.current()
+        snapshot = self.current(wait=False)
         if snapshot is None or not snapshot.model.names:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model = snapshot.model
