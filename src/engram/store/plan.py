@@ -18,12 +18,15 @@ class Plan:
     """How to learn.
 
     `backbone`, `method`, `settings` and `seed` make a new model; None is the default. An existing model keeps what it
-    was made with, so asking for something else is an error.
+    was made with, so asking for something else is an error. `keep_examples` is for a new model too: features of some
+    pictures that are held back stay in its file. With `all_or_nothing`, several classes are one change.
     """
 
     more: bool = False
     holdout: float = 0.1
     keep: int | None = None
+    keep_examples: bool = False
+    all_or_nothing: bool = False
     backbone: str | None = None
     method: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
