@@ -229,6 +229,11 @@ class Learner(ABC):
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
         return None
 
+    @classmethod
+    def leaves_out(cls) -> bool:
+        """Whether the method can tell that."""
+        return False
+
     @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""

@@ -259,6 +259,7 @@ class ModelStore:
             "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
+            "can_leave_out": method.leaves_out(),
             "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {

@@ -44,6 +44,11 @@ class Plan:
         return 2 if self._new_method().trains() else 1
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether a new model can judge learned images as if it had not learned them."""
+        return self._new_method().leaves_out()
+
+    @property
     def backbone_name(self) -> str:
         """The network a new model sees images with: two layers of it, joined, where the method can weigh them."""
         return self.backbone or DEFAULT_BACKBONE + (":joined" if self._new_method().weighs_features else "")
