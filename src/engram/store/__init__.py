@@ -4,7 +4,7 @@ Nothing here prints.
 """
 
 from engram.errors import ModelBusyError, NothingToDoError
-from engram.images import Unreadable
+from engram.images import ImageError, Prepared, Unreadable, prepare
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.history import Event, Notes
 from engram.store.image_bytes import ImageBytes
@@ -22,6 +22,7 @@ __all__ = [
     "Event",
     "Examples",
     "ImageBytes",
+    "ImageError",
     "Learned",
     "Model",
     "ModelBusyError",
@@ -29,6 +30,7 @@ __all__ = [
     "Notes",
     "NothingToDoError",
     "Plan",
+    "Prepared",
     "Ranked",
     "Report",
     "Step",
@@ -37,6 +39,7 @@ __all__ = [
     "evaluate_images",
     "learn_classes",
     "predict_images",
+    "prepare",
     "unknown_threshold",
     "watch_folder",
 ]

@@ -10,10 +10,11 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from engram.store import ModelStore, Plan
+from engram.web.export import Exports, ExportState
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
-from engram.web.schemas import LessonView, ModelView, State
+from engram.web.schemas import ExportView, LessonView, ModelView, State
 from engram.web.stamp import Stamp, file_stamp
 
 
@@ -26,8 +27,14 @@ class Server:
         self.queue = LessonQueue(store.path, plan, store.device, limits)
         self.identity = secrets.token_hex(4)
         self.can_export = all(find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript"))
-        self.exporting = asyncio.Semaphore(1)  # one export at a time
+        self.exports = Exports(store.path)
+        self.closing = False  # streams of events end when it is set
         self._changing = asyncio.Lock()
+
+    def begin_closing(self) -> None:
+        """Let answers that would take long end now."""
+        self.closing = True
+        self.exports.close()
 
     def close(self) -> None:
         """End the learning process and let the threads go."""
@@ -49,15 +56,16 @@ class Server:
         """The model as clients see it."""
         return ModelView.of(await self.current(), self.store.path.name, self.plan, self.can_export)
 
-    def revision(self) -> tuple[int, Stamp | None]:
+    def revision(self) -> tuple[int, Stamp | None, ExportState | None]:
         """A value that changes whenever `state` does."""
-        return self.queue.revision, file_stamp(self.store.path)
+        return self.queue.revision, file_stamp(self.store.path), self.exports.state()
 
     def state(self) -> State:
         """What the event stream reports."""
         lessons = list(map(LessonView.model_validate, self.queue.lessons()))
         model = "-".join(map(str, file_stamp(self.store.path) or ()))
-        return State(server=self.identity, model=model, lessons=lessons)
+        export = ExportView.model_validate(made) if (made := self.exports.state()) else None
+        return State(server=self.identity, model=model, lessons=lessons, export=export)
 
     @contextlib.asynccontextmanager
     async def changing(self) -> AsyncIterator[Snapshot]:

@@ -72,7 +72,7 @@ async def events(request: Request, server: InjectedServer) -> StreamingResponse:
 
 async def _report_changes(request: Request, server: Server) -> AsyncIterator[str]:
     reported, silence = None, 0.0
-    while not await request.is_disconnected():
+    while not (server.closing or await request.is_disconnected()):
         revision = server.revision()
         if revision != reported:
             reported, silence = revision, 0.0
