@@ -322,17 +322,6 @@ def test_a_token_is_kept_in_a_file(tmp_path):
         kept_token(tmp_path)
 
 
-def test_after_a_restart_with_a_kept_token_pages_go_on(serve, model, tmp_path):
-    first = serve(model, "--token-file", str(tmp_path / "token"))
-    assert first.client.get("/api/model").status_code == 401  # although it is this machine
-    assert first.client.get(first.address, follow_redirects=True).status_code == 200
-    port, cookies = first.client.base_url.port, dict(first.client.cookies)
-    first.stop()
-    again = serve(model, "--token-file", str(tmp_path / "token"), "--port", str(port))
-    again.client.cookies.update(cookies)
-    assert again.client.get("/api/model").status_code == 200
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [

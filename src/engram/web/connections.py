@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engram.web.limits import Limits
 
-_BACKLOG = 32  # connections accepted in one go, before any of them is counted
+_BACKLOG = 128  # connections accepted in one go, before any of them is counted
 _LINES_A_MINUTE = 5  # of a kind
 
 
