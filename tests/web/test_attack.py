@@ -345,6 +345,17 @@ def test_a_picture_decoded_elsewhere_is_answered_like_any_other(model):
     assert here == there
 
 
+def test_a_question_makes_no_thread_pool_and_moves_no_network(open_client, model, monkeypatch):
+    def made(*args, **kwargs):
+        raise AssertionError("for a single question")
+
+    client, files = open_client(model), [("picture", ("x", draw("dots", number))) for number in range(5)]
+    before = client.post("/api/predict", files=files).json()
+    monkeypatch.setattr("engram.images.forward.ThreadPoolExecutor", made)
+    monkeypatch.setattr("torch.nn.Module.to", made)
+    assert client.post("/api/predict", files=files).json()["answers"] == before["answers"]
+
+
 # --- uploads ----------------------------------------------------------------------------------------------------------
 
 
