@@ -5,7 +5,9 @@ import contextlib
 import errno
 import io
 import logging
+import os
 import resource
+import shutil
 import signal
 import socket
 import threading
@@ -483,3 +485,35 @@ def test_a_lesson_cancelled_when_its_process_is_dead_raises_nowhere(model):
     worker.kill()
     cancelled.set()
     assert worker.learn(Learn(1, {}, PLAN, {}), lambda update: None, cancelled) is None
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
+def test_a_link_with_the_token_works_from_another_site_and_without_it_a_browser_is_asked(run):
+    playwright = pytest.importorskip("playwright.sync_api")
+    server = run(bound="0.0.0.0", token="a-token-of-some-length")
+    home = f"http://127.0.0.1:{server.port}/"
+    link = f'<a href="{home}?token=a-token-of-some-length">the page</a>'
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.route("http://elsewhere.example/", lambda route: route.fulfill(body=link, content_type="text/html"))
+        page.goto("http://elsewhere.example/")
+        page.get_by_role("link").click()
+        playwright.expect(page.get_by_role("heading", name="Teach", exact=True)).to_be_visible()
+        assert page.url == home  # the token is not left in the address
+        assert page.reload().status == 200
+
+        page.context.clear_cookies()
+        assert page.reload().status == 401
+        if shots := os.environ.get("ENGRAM_SHOTS"):
+            page.screenshot(path=f"{shots}/page-token.png")
+        page.get_by_label("Token").fill("another")
+        page.get_by_role("button").click()
+        playwright.expect(page.get_by_role("alert")).to_have_text("That is not the token of this server.")
+        page.get_by_label("Token").fill("a-token-of-some-length")
+        page.get_by_role("button").click()
+        playwright.expect(page.get_by_role("heading", name="Teach", exact=True)).to_be_visible()
+        browser.close()
