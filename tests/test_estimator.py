@@ -207,6 +207,7 @@ def test_the_memory_table_is_exact():
         "class memory": 3 * 16 * 4 + 3 * 8,
         "stored samples": 0,
         "consolidation state": encoder,
+        "examples to check with": 0,
         "scratch memory": 0,
     }
 

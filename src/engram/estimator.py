@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -28,6 +29,23 @@ class Nearest(NamedTuple):
     labels: NDArray[Any]
     scores: NDArray[np.float32]
     probabilities: NDArray[np.float64]
+
+
+class LeftOut(NamedTuple):
+    """What a model would say to samples it learned, had each in turn not been learned, and how sure it would be; (n,).
+
+    `judged` is False where a sample is the only one of its class, which would then be no answer.
+    """
+
+    answers: NDArray[Any]
+    probabilities: NDArray[np.float64]
+    judged: NDArray[np.bool_]
+
+    def misfits(self, y: ArrayLike) -> "list[Misfit]":
+        """The samples that would be taken for another class than their label: likely wrong ones, the surest first."""
+        wrong = np.flatnonzero((self.answers != np.asarray(y)) & self.judged).tolist()
+        wrong.sort(key=lambda i: -self.probabilities[i])
+        return [Misfit(i, self.answers[i].item(), float(self.probabilities[i])) for i in wrong]
 
 
 class Misfit(NamedTuple):
@@ -69,6 +87,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     backbone_ : that network itself.
     learner_ : the method itself.
     notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
+    examples_ : features of samples that were not learned, by label, which travel with the model to check it with.
 
     Examples
     --------
@@ -110,6 +129,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         recorded = None if self.backbone is None else RecordedBackbone(self.backbone)
         self._learn(learner, recorded, X, y, reset=True)
         self.notes_: dict[str, Any] = {}
+        self.examples_: dict[Label, NDArray[np.float16]] = {}
         return self
 
     def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
@@ -188,21 +208,19 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._require_fitted()
         return self.learner_.unknown_below(share)
 
-    def misfits(self, X: ArrayLike | Pictures, y: ArrayLike) -> list[Misfit] | None:
-        """Samples just learned that the model would take for another class had it not seen them: likely wrong labels.
-
-        The surest come first. A class of one sample would be no answer without it, so nothing is said of that one.
-        None for a method that cannot tell.
-        """
+    def leave_one_out(self, X: ArrayLike | Pictures, y: ArrayLike) -> LeftOut | None:
+        """What the model would say to samples it has just learned had it not; None for a method that cannot tell."""
         features, labels = self._features(X), np.asarray(y)
         found, counts = self.learner_.leave_one_out(features, labels), self.counts_
         if found is None or counts is None:
             return None
-        answers = self.classes_[found.rows]
         alone = np.isin(labels, self.classes_[counts == 1])
-        wrong = [int(i) for i in np.flatnonzero((answers != labels) & ~alone)]
-        wrong.sort(key=lambda i: -found.probabilities[i])
-        return [Misfit(i, answers[i].item(), float(found.probabilities[i])) for i in wrong]
+        return LeftOut(self.classes_[found.rows], found.probabilities, ~alone)
+
+    def misfits(self, X: ArrayLike | Pictures, y: ArrayLike) -> list[Misfit] | None:
+        """Samples just learned whose label is likely wrong, the surest first; None for a method that cannot tell."""
+        found = self.leave_one_out(X, y)
+        return None if found is None else found.misfits(y)
 
     def _temperature(self) -> float:
         return self.learner_.temperature if self.temperature is None else self.temperature
@@ -278,20 +296,24 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         """Remove a class: its name and what is kept of it alone. ValueError if it is not known."""
         self._require_fitted()
         self.learner_.forget(label)
+        self.examples_.pop(label, None)
         return self
 
     def rename(self, old: Label, new: Label) -> Self:
         """Give a class another name."""
         self._require_fitted()
         self.learner_.rename(old, new)
+        if old in self.examples_:
+            self.examples_[new] = self.examples_.pop(old)
         return self
 
     def memory(self) -> MemoryTable:
-        """Every tensor that is kept: name -> shape, dtype, bytes, in the groups network, class memory, stored samples
-        and consolidation state.
-        """
+        """Every tensor that is kept: name -> shape, dtype, bytes and what it is kept for."""
         self._require_fitted()
-        return self.learner_.memory()
+        return MemoryTable(self.learner_.memory() | MemoryTable.of(self._example_tensors()))
+
+    def _example_tensors(self) -> dict[str, torch.Tensor]:
+        return {f"examples.{i}": torch.from_numpy(values) for i, values in enumerate(self.examples_.values())}
 
     # --- the model file --------------------------------------------------------------------------------------------
 
@@ -303,14 +325,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"{type(self.learner_).__name__} is no method of `engram methods`: a file of it could not be opened"
             )
         state = self.learner_.state(slim=slim)
-        header = {
+        header: dict[str, Any] = {
             "method": self.learner_.method,
             "learner": state.meta,
             "backbone": None if self._recorded is None else self._recorded.as_json(),
             "estimator": {"temperature": self.temperature},
             "notes": self.notes_,
         }
-        model_file.write(path, state.tensors, header)
+        tensors = state.tensors
+        if self.examples_ and not slim:
+            tensors, header["examples"] = tensors | self._example_tensors(), list(self.examples_)
+        model_file.write(path, tensors, header)
 
     def export(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Write the model, backbone included, as one ONNX or torch.export graph (PATH ends in .onnx or .pt2).
@@ -335,6 +360,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         resolve_device(device)  # a device that is not there is no fault of the file
         tensors, header = model_file.read(path)
         try:
+            examples = {
+                label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
+            }
             learner = find_method(header["method"]).from_state(State(tensors, header["learner"]), device)
             clf = cls(
                 learner.method,
@@ -344,6 +372,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 **header["estimator"],
             )
             clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
+            clf.examples_ = examples
             described = header["backbone"]
             blind = None if described is None else RecordedBackbone.from_json(described, None)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:

@@ -21,6 +21,7 @@ GROUPS = {
     "classes": "class memory",
     "samples": "stored samples",
     "consolidation": "consolidation state",
+    "examples": "examples to check with",
     "scratch": "scratch memory",
 }
 
@@ -87,8 +88,24 @@ class MemoryTable(dict[str, MemoryEntry]):
         return sum(entry.bytes for name, entry in self.items() if not name.startswith("scratch."))
 
     def by_group(self) -> dict[str, int]:
-        """Bytes of *network*, *class memory*, *stored samples*, *consolidation state* and *scratch memory*."""
+        """Bytes of each of `GROUPS`."""
         return {g: sum(e.bytes for e in self.values() if e.group == g) for g in GROUPS.values()}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor]) -> "MemoryTable":
+        """The table of these tensors."""
+        return cls(
+            {
+                name: MemoryEntry(
+                    name,
+                    GROUPS[name.split(".")[0]],
+                    tuple(tensor.shape),
+                    str(tensor.dtype).removeprefix("torch."),
+                    tensor.numel() * tensor.element_size(),
+                )
+                for name, tensor in tensors.items()
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -212,6 +229,11 @@ class Learner(ABC):
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
         return None
 
+    @classmethod
+    def leaves_out(cls) -> bool:
+        """Whether the method can tell that."""
+        return False
+
     @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""
@@ -288,18 +310,7 @@ class Learner(ABC):
 
     def memory(self) -> MemoryTable:
         """What is kept, exactly; scratch memory, which no file has, is a group of its own."""
-        return MemoryTable(
-            {
-                name: MemoryEntry(
-                    name,
-                    GROUPS[name.split(".")[0]],
-                    tuple(tensor.shape),
-                    str(tensor.dtype).removeprefix("torch."),
-                    tensor.numel() * tensor.element_size(),
-                )
-                for name, tensor in self._held().items()
-            }
-        )
+        return MemoryTable.of(self._held())
 
     def task_generator(self, device: torch.device | str) -> torch.Generator:
         """The random numbers of the task at hand."""

@@ -68,7 +68,7 @@ def test_below_which_similarity_a_picture_is_unknown(tmp_path):
         assert model.unknown_below() == unknown.similarity
         assert place.info()["unknown"] == {
             "below": unknown.similarity, "share": 0.05, "pictures": len(paths),
-            "rule": "held back" if holdout else "learned from",
+            "rule": "held back" if holdout else "learned from", "adjustable": False,
         }  # fmt: skip
 
 
@@ -90,7 +90,17 @@ def test_a_method_with_a_rule_of_its_own_needs_no_picture_held_back_to_tell_what
     assert (second.clf.familiarity(blues) > second.unknown_below()).mean() > 0.8  # a known class now
     assert (second.clf.familiarity(strange) < second.unknown_below()).all()
     about = place.info()["unknown"]
-    assert about == {"below": second.unknown_below(), "share": 0.05, "rule": "leave-one-out", "pictures": None}
+    told = {"share": 0.05, "rule": "leave-one-out", "pictures": None, "adjustable": True}
+    assert about == {"below": second.unknown_below(), **told}
+    place.refuse(0.25)
+    third = place.read()
+    assert third.unknown_below() == second.clf.unknown_below(0.25) == place.info()["unknown"]["below"]
+    assert (place.info()["unknown"]["share"], third.notes.history[-1].share) == (0.25, 0.25)
+    assert place.undo().what == "refuse"
+    assert place.read().unknown_below() == second.unknown_below()
+    for share in (0.0, 1.0, float("nan")):
+        with pytest.raises(ValueError, match="lies between 0 and 1"):
+            place.refuse(share)
 
 
 def test_one_class_is_enough_to_begin_with_where_nothing_is_trained(tmp_path):

@@ -39,9 +39,21 @@ def test_undo_gives_back_what_was_there_byte_for_byte(place, tmp_path, base_byte
     with pytest.raises(NothingToDoError, match="no previous version"):
         place.undo()
     assert place.path.read_bytes() == states[1]
-    assert not place.versions.folder.exists()
+    assert place.versions.numbers() == [3, 4, 5]  # undone, and not lost yet
+    assert [place.redo().what for _ in range(3)] == ["learn", "rename", "forget"]
+    assert place.read().names == ["blue", "green", "turquoise", "yellow"]
+    with pytest.raises(NothingToDoError, match="nothing to redo"):
+        place.redo()
+    for _ in range(3):
+        place.undo()
+    assert place.path.read_bytes() == states[1]
+    place.redo()
+    assert place.path.read_bytes() == states[2]
+    place.undo()
     grow(place, tmp_path, "violet")
     assert place.read().notes.version == 3
+    with pytest.raises(NothingToDoError, match="nothing to redo"):  # a change ends what could be redone
+        place.redo()
     assert place.undo().pictures == {"violet": 7}
 
 

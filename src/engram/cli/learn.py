@@ -57,6 +57,14 @@ def learn(
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
     ] = None,
+    keep_examples: Annotated[
+        bool,
+        typer.Option(
+            "--keep-examples",
+            help="For a new model: keep the numbers of up to 20 held-back pictures of a class in the file, "
+            "so that earlier classes can be checked again.",
+        ),
+    ] = False,
     backbone: Backbone = None,
     method: Method = None,
     settings: Settings = None,
@@ -80,7 +88,10 @@ def learn(
 
     from engram.store import Plan, learn_classes, watch_folder
 
-    plan = Plan(more, holdout, keep, backbone, method, changed, seed)
+    plan = Plan(
+        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples,
+        backbone=backbone, method=method, settings=changed, seed=seed,
+    )  # fmt: skip
     store = open_store(model, device, wait)
     saved: list[Learned] = []
     try:

@@ -105,6 +105,8 @@ def describe(event: "Event") -> str:
             return f"forgot {names}"
         case "rename":
             return f"renamed {names} to {event.new_name}"
+        case "refuse":
+            return f"calls about {event.share:.1%} of known pictures unknown from now on"
 
 
 _FORGET = """Examples:

@@ -122,6 +122,11 @@ class TensorLearner(Learner):
         best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
         return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
 
+    @classmethod
+    def leaves_out(cls) -> bool:
+        """Whether `_left_out` tells."""
+        return cls._left_out is not TensorLearner._left_out
+
     def _left_out(self, x: Tensor, targets: Tensor) -> Tensor | None:
         """Scores of learned samples, had each in turn not been learned."""
         return None

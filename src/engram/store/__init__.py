@@ -6,7 +6,9 @@ Nothing here prints.
 from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import Unreadable
 from engram.store.evaluate import Evaluation, evaluate_images
-from engram.store.history import Event, Notes
+from engram.store.health import ClassHealth, Health, examine
+from engram.store.history import Basis, Event, Notes, What
+from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.model_store import Model, ModelStore
@@ -15,12 +17,16 @@ from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknow
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 
 __all__ = [
+    "EXAMPLES",
     "UNKNOWN",
     "Answer",
+    "Basis",
     "Check",
+    "ClassHealth",
     "Evaluation",
     "Event",
     "Examples",
+    "Health",
     "ImageBytes",
     "Learned",
     "Model",
@@ -34,7 +40,9 @@ __all__ = [
     "Step",
     "Suspect",
     "Unreadable",
+    "What",
     "evaluate_images",
+    "examine",
     "learn_classes",
     "predict_images",
     "unknown_threshold",

@@ -9,7 +9,9 @@ from typing import Any, Literal, Self
 
 from engram.errors import DamagedModelError
 
-What = Literal["base", "learn", "more", "forget", "rename"]
+What = Literal["base", "learn", "more", "forget", "rename", "refuse"]
+Basis = Literal["asked again", "leave-one-out"]
+UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
 
 
@@ -18,7 +20,9 @@ class Event:
     """One change of the model. `pictures` are the classes concerned and how many pictures each was learned from.
 
     `bytes` is the size of the picture files. After the change the model was asked about `checked` pictures that had
-    been held back from this and earlier classes, and `right` of its answers were right.
+    been held back from this and earlier classes, and `right` of its answers were right. `accuracy` is that of all
+    classes after the change, where it could be told of each, and `basis` how; see `engram.store.health`. `share` is the
+    share of known pictures that may be refused from then on.
     """
 
     when: str
@@ -29,6 +33,9 @@ class Event:
     bytes: int = 0
     checked: int = 0
     right: int = 0
+    accuracy: float | None = None
+    basis: Basis | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,21 @@ class ClassRecord:
     """When a class was learned, in which increment (0 is the base), and from which folders of pictures.
 
     A folder is remembered as one checksum, with the share of it that was held back: enough to recognise one that has
-    been learned already.
+    been learned already. `answers` counts what the model said to its pictures when they had been learned, to each as if
+    it had not been; it is empty for a method that cannot tell.
     """
 
     learned: str
     increment: int
     folders: dict[str, float]
+    answers: dict[str, int] = field(default_factory=dict)
+
+    def with_answer_renamed(self, old: str, new: str | None) -> Self:
+        """The record once a class has another name, or with None no longer exists."""
+        kept = {name: n for name, n in self.answers.items() if name != old}
+        return replace(
+            self, answers=kept if new is None or old not in self.answers else kept | {new: self.answers[old]}
+        )
 
 
 @dataclass(frozen=True)
@@ -60,10 +76,17 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Notes:
-    """All that is recorded. `version` counts the changes, `keep` the previous versions that stay beside the file."""
+    """All that is recorded.
+
+    `version` counts the changes, `keep` the previous versions that stay beside the file. With `keep_examples`, features
+    of some pictures that were held back are in the file, to check earlier classes with. `refuse` is the share of known
+    pictures that may be called unknown.
+    """
 
     version: int = 1
     keep: int = 3
+    keep_examples: bool = False
+    refuse: float = UNKNOWN_SHARE
     unknown: Unknown | None = None
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
@@ -75,6 +98,13 @@ class Notes:
     def increments(self) -> int:
         """How many increments there were after the base."""
         return sum(event.what in ("learn", "more") for event in self.history)
+
+    def renamed(self, old: str, new: str | None) -> dict[str, ClassRecord]:
+        """The records once a class has another name, or with None no longer exists."""
+        records = {known: record.with_answer_renamed(old, new) for known, record in self.classes.items()}
+        if new is None:
+            return {known: record for known, record in records.items() if known != old}
+        return {new if known == old else known: record for known, record in records.items()}
 
     def without_name(self, name: str) -> Self:
         """The notes without the name of a class, and without the names it had before."""
@@ -101,6 +131,8 @@ class Notes:
             return cls(
                 version=int(content.get("version", 1)),
                 keep=int(content.get("keep", 3)),
+                keep_examples=bool(content.get("keep_examples", False)),
+                refuse=float(content.get("refuse", UNKNOWN_SHARE)),
                 unknown=unknown and Unknown(**unknown),
                 history=tuple(Event(**event) for event in content.get("history", ())),
                 classes={name: ClassRecord(**record) for name, record in content.get("classes", {}).items()},

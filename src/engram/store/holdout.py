@@ -2,16 +2,17 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from engram.estimator import IncrementalClassifier
-from engram.store.history import Unknown
+from engram.learner import Label
+from engram.store.history import UNKNOWN_SHARE, Unknown
 from engram.store.image_bytes import Source
 from engram.store.report import Array, Check, Examples
 
-UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake
+EXAMPLES = 20  # features of images that are kept of a class, where some are
 _ENOUGH = 5  # images held back, to calibrate on them
 
 
@@ -29,6 +30,14 @@ def merge(*several: Examples) -> Examples:
     """The examples of several, class by class."""
     names = dict.fromkeys(name for examples in several for name in examples)
     return {name: np.concatenate([examples[name] for examples in several if name in examples]) for name in names}
+
+
+def keep_some(clf: IncrementalClassifier, held: Mapping[Label, Array]) -> None:
+    """Put the features of a few images that were held back among those that travel with the model."""
+    for label, values in held.items():
+        kept = clf.examples_.get(label, values[:0])
+        if len(values) or len(kept):
+            clf.examples_[label] = np.concatenate([values, kept])[:EXAMPLES].astype(np.float16)
 
 
 def check(clf: IncrementalClassifier, examples: Examples) -> Check:

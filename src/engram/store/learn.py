@@ -1,6 +1,8 @@
 """Learn from folders of images, one class at a time, each saved before the next begins."""
 
+import functools
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +12,16 @@ import numpy as np
 
 from engram.backbones import Backbone
 from engram.datasets import class_folders
+from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
+from engram.learner import Label, Progress
+from engram.store.health import examine
 from engram.store.history import ClassRecord, Event, Notes, What, now
-from engram.store.holdout import calibrate, check, hold_back, merge, recalibrate
+from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
-from engram.store.report import Examples, Learned, Report, Step, Suspect, Tell
+from engram.store.report import Array, Examples, Learned, Report, Step, Suspect, Tell
 
 Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
 
@@ -32,7 +37,8 @@ def learn_classes(
 ) -> Report:
     """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
 
-    Each class is saved before the next begins, so after an interruption the same call continues with the next class.
+    Each class is saved before the next begins, so after an interruption the same call continues with the next class;
+    or, with `plan.all_or_nothing`, all of them are saved together, or none if one of them cannot be learned.
     Classes known before are checked with `examples`, and with those of their images in `classes` that were held back.
     """
     return _Session(store, plan, tell).learn(classes, examples or {})
@@ -101,7 +107,9 @@ class _Session:
         """Learn all classes at once, into a new model."""
         self.backbone = self.backbone or self.plan.new_backbone()
         clf = self.plan.new_classifier(self.backbone, self.store.device)
-        model = self._learn_task(Model(clf, Notes(version=0)), "the base", classes, self.backbone)
+        model = self._learn_task(
+            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, self.backbone
+        )
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
         return model
 
@@ -112,14 +120,16 @@ class _Session:
         if not todo:
             return model
         self.backbone = model.backbone
+        examples = {str(label): values for label, values in model.clf.examples_.items()} or examples
         given = {name: values for name, values in examples.items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
-        for number, name in enumerate(todo, 1):
-            before = len(self.report.learned)
-            model = self._learn_task(model, name, {name: classes[name]}, self.backbone)
+        parts = [todo] if self.plan.all_or_nothing else [[name] for name in todo]
+        for number, names in enumerate(parts, 1):
+            before, title = len(self.report.learned), names[0] if len(names) == 1 else "these classes"
+            model = self._learn_task(model, title, {name: classes[name] for name in names}, self.backbone)
             if learned := tuple(self.report.learned[before:]):
-                self.tell(Step(name, "saved", number, len(todo), learned))
+                self.tell(Step(title, "saved", number, len(parts), learned))
         self.report.check_known = check(model.clf, self.examples)
         return model
 
@@ -139,11 +149,17 @@ class _Session:
                 todo.append(name)
             else:
                 self.report.changed.append(name)
+        self._refuse_parts()
         return todo
 
+    def _refuse_parts(self) -> None:
+        if self.plan.all_or_nothing and self.report.skipped:
+            name, reason = self.report.skipped[0]
+            raise ValueError(f"{name}: {reason}; nothing was learned")
+
     def _learn_task(self, model: Model, title: str, classes: Classes, backbone: Backbone) -> Model:
-        """Learn some classes in one go and save; the model as it was if none of their images can be read."""
-        plan, began, clf, notes, base = self.plan, time.perf_counter(), model.clf, model.notes, not self.store.exists()
+        """Learn some classes and save; the model as it was if none of their images can be read."""
+        plan, began, clf, notes, base = self.plan, time.perf_counter(), model.clf, model.notes, not model.notes.version
         # Now, as the files may be gone afterwards.
         marks = {name: fingerprint(name, images) for name, images in classes.items()}
         size = sum(file_size(image) for images in classes.values() for image in images)
@@ -162,13 +178,14 @@ class _Session:
                 f"a new model needs the pictures of at least {needed}, and found {len(counts)}; "
                 "put one folder of pictures per class side by side"
             )
+        self._refuse_parts()
         if not counts:
             return model
         known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
-        clf.progress = lambda at: self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
         values, labels = looked.values[is_train], [label_of[name] for name in names[is_train].tolist()]
-        clf.partial_fit(values, labels)
-        for position, answer, probability in clf.misfits(values, labels) or ():
+        self._teach(clf, [title] if base else list(counts), values, labels)
+        left_out = clf.leave_one_out(values, labels)
+        for position, answer, probability in left_out.misfits(labels) if left_out else ():
             picture = source_name(images[looked.kept[is_train][position]])
             self.report.misfits.append(Suspect(picture, str(labels[position]), str(answer), round(probability, 4)))
         seconds = time.perf_counter() - began
@@ -177,6 +194,8 @@ class _Session:
         self.report.held |= held
         at_hand = merge(self.examples, self.report.held)
         checked = check(clf, at_hand)
+        if notes.keep_examples:
+            keep_some(clf, {label_of[name]: values for name, values in held.items()})
         unknown = notes.unknown
         if not Model(clf, notes).tells_unknown:
             unknown = calibrate(clf, values, at_hand) if base else recalibrate(clf, unknown, at_hand)
@@ -184,15 +203,33 @@ class _Session:
         for name in counts:
             record = records.get(name) if name in known else None
             record = record or ClassRecord(now(), increment, {})
-            records[name] = replace(record, folders={**record.folders, marks[name]: plan.holdout})
-        what: What = "base" if base else "learn" if known.isdisjoint(counts) else "more"
-        event = Event(now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right)
+            answers = Counter(record.answers)
+            if left_out:
+                answers.update(map(str, left_out.answers[left_out.judged & (names[is_train] == name)].tolist()))
+            folders = {**record.folders, marks[name]: plan.holdout}
+            records[name] = replace(record, folders=folders, answers=dict(answers))
+        what: What = "base" if base else "more" if known.issuperset(counts) else "learn"
+        accuracy, basis = examine(Model(clf, replace(notes, classes=records)), at_hand).overall()
+        event = Event(
+            now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right, accuracy, basis
+        )
         keep = notes.keep if plan.keep is None else plan.keep
         after = notes.after(event, classes=records, unknown=unknown, keep=keep)
         saved = self.store.commit(clf, after, before=None if base else notes)
         seconds = time.perf_counter() - began
         self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
         return saved
+
+    def _teach(self, clf: IncrementalClassifier, titles: Sequence[str], values: Array, labels: Sequence[Label]) -> None:
+        """One task for each title: the base, or every class that comes later, also where they are saved together."""
+        of = np.array(list(map(str, labels)))
+        for title in titles:
+            clf.progress = functools.partial(self._tell_training, title)
+            rows = np.flatnonzero(of == title) if len(titles) > 1 else np.arange(len(of))
+            clf.partial_fit(values[rows], [labels[row] for row in rows.tolist()])
+
+    def _tell_training(self, title: str, at: Progress) -> None:
+        self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
 
     def _held_back_before(self, model: Model, classes: Classes) -> Examples:
         """Features of the images of known classes that are in their folders and were held back."""

@@ -19,8 +19,7 @@ from engram.io import model_file
 from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
-from engram.store.history import Event, Notes, now
-from engram.store.holdout import UNKNOWN_SHARE
+from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
 from engram.store.lock import model_lock
 from engram.store.versions import Versions
 
@@ -80,10 +79,11 @@ class Model:
         """The familiarity below which an image is of no known class; None if the model cannot tell.
 
         Where the method has a rule of its own, `number` is the share of images of known classes that one is ready to
-        lose; else it is that familiarity itself, a score. Without it, 5 % are lost, by that rule or as calibrated.
+        lose; else it is that familiarity itself, a score. Without it, the share in the notes is lost by that rule, and
+        without a rule 5 %, as calibrated.
         """
         if self.tells_unknown:
-            return self.clf.unknown_below(UNKNOWN_SHARE if number is None else number)
+            return self.clf.unknown_below(self.notes.refuse if number is None else number)
         if number is not None:
             return number
         return self.notes.unknown.similarity if self.notes.unknown else None
@@ -94,7 +94,13 @@ class Model:
         if below is None:
             return None
         rule = "leave-one-out" if calibrated is None else "held back" if calibrated.held_back else "learned from"
-        return {"below": below, "share": UNKNOWN_SHARE, "rule": rule, "pictures": calibrated and calibrated.pictures}
+        return {
+            "below": below,
+            "share": UNKNOWN_SHARE if calibrated else self.notes.refuse,
+            "rule": rule,
+            "pictures": calibrated and calibrated.pictures,
+            "adjustable": calibrated is None,
+        }
 
 
 class ModelStore:
@@ -159,8 +165,8 @@ class ModelStore:
             label = before.label(name)
             pictures = before.pictures()[name] or 0
             before.clf.forget(label)
-            classes = {known: record for known, record in before.notes.classes.items() if known != name}
-            notes = before.notes.after(Event(now(), "forget", {name: pictures}), classes=classes)
+            event, classes = Event(now(), "forget", {name: pictures}), before.notes.renamed(name, None)
+            notes = before.notes.after(event, classes=classes)
             if for_good:
                 notes = notes.without_name(name)
                 self.versions.prune(notes.version, keep=0)  # first: should the write fail, the same command goes on
@@ -174,14 +180,26 @@ class ModelStore:
             if old == new:
                 raise NothingToDoError(f"the class is called {new!r} already")
             before.clf.rename(label, before.as_label(new))
-            classes = {new if known == old else known: record for known, record in before.notes.classes.items()}
             event = Event(now(), "rename", {old: 0}, new_name=new)
-            self.commit(before.clf, before.notes.after(event, classes=classes), before=before.notes)
+            notes = before.notes.after(event, classes=before.notes.renamed(old, new))
+            self.commit(before.clf, notes, before=before.notes)
+
+    def refuse(self, share: float) -> None:
+        """Set the share of pictures of known classes that may be called unknown: the more, the more strangers are."""
+        if not 0 < share < 1:
+            raise ValueError(f"the share of known pictures to refuse lies between 0 and 1, and {share:g} does not")
+        with self.changing("refuse"):
+            before = self.read()
+            if not before.tells_unknown:
+                raise ValueError(f"the method {before.clf.method_} has no rule for the unknown that could be adjusted")
+            notes = before.notes.after(Event(now(), "refuse", {}, share=share), refuse=share)
+            self.commit(before.clf, notes, before=before.notes)
 
     def undo(self) -> Event | None:
         """Take the last change back: the version before takes the model's place, byte for byte. Returns the change.
 
-        A damaged model gives way to the last version that is whole; then None is returned.
+        A damaged model gives way to the last version that is whole; then None is returned. What was undone can be
+        redone until the next change.
         """
         with self.changing("undo"):
             try:
@@ -192,9 +210,26 @@ class ModelStore:
                 if present is None or number < present.version:
                     with contextlib.suppress(DamagedModelError):  # such a version must not take the model's place
                         model_file.read(self.versions.path(number))
-                        self.versions.restore(number)
+                        self._swap(number, present)
                         return present.history[-1] if present and present.history else None
             raise NothingToDoError(f"no previous version of {self.path} is kept; there is nothing to go back to")
+
+    def redo(self) -> Event:
+        """Make the change again that was undone last, byte for byte. Returns the change."""
+        with self.changing("redo"):
+            present = self.read().notes
+            for number in self.versions.numbers():
+                if number > present.version:
+                    model_file.read(self.versions.path(number))
+                    self._swap(number, present)
+                    return self.read().notes.history[-1]
+            raise NothingToDoError("nothing was undone since the last change; there is nothing to redo")
+
+    def _swap(self, number: int, present: Notes | None) -> None:
+        """Put a version in the model's place, and keep the one that was there."""
+        if present is not None:
+            self.versions.keep(present.version)
+        self.versions.restore(number)
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -224,6 +259,7 @@ class ModelStore:
             "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
+            "can_leave_out": method.leaves_out(),
             "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {

@@ -18,12 +18,15 @@ class Plan:
     """How to learn.
 
     `backbone`, `method`, `settings` and `seed` make a new model; None is the default. An existing model keeps what it
-    was made with, so asking for something else is an error.
+    was made with, so asking for something else is an error. `keep_examples` is for a new model too: features of some
+    pictures that are held back stay in its file. With `all_or_nothing`, several classes are one change.
     """
 
     more: bool = False
     holdout: float = 0.1
     keep: int | None = None
+    keep_examples: bool = False
+    all_or_nothing: bool = False
     backbone: str | None = None
     method: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -39,6 +42,11 @@ class Plan:
     def first_classes(self) -> int:
         """How many classes a new model begins with at least."""
         return 2 if self._new_method().trains() else 1
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether a new model can judge learned images as if it had not learned them."""
+        return self._new_method().leaves_out()
 
     @property
     def backbone_name(self) -> str:

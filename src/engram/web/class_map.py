@@ -1,6 +1,7 @@
-"""How classes are drawn: a figure and a colour of each, their places on a map, and their nearest neighbours."""
+"""How classes are drawn: a colour of each, their places on a map, and their nearest neighbours."""
 
-import math
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +13,13 @@ from engram.nn.distance import similarity
 
 Array = np.ndarray[Any, Any]
 
-_STRANDS = 48  # numbers in a figure
 _NEIGHBOURS = 3
 
 
 @dataclass(frozen=True)
 class Place:
-    """One class: the strands of its figure (how it differs from the mean of all classes, -1 to 1), its position on
-    the map, its hue (the direction from the map's centre, in degrees), and the nearest classes with their similarity.
-    """
+    """One class: its position on the map, and the nearest classes with their similarity."""
 
-    strands: list[float]
-    hue: float
     x: float
     y: float
     neighbours: list[tuple[int, float]]
@@ -37,21 +33,37 @@ class ClassMap:
     shown: float
 
 
-def map_classes(vectors: Array) -> ClassMap:
-    """Place the classes by one vector each, (classes, dimensions)."""
+def hue_of(name: str) -> float:
+    """The colour of a class, in degrees: it follows from its name, and so stays whatever else is learned."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=2).digest()) % 360
+
+
+def map_classes(vectors: Array, names: Sequence[str], before: dict[str, tuple[float, float]] | None = None) -> ClassMap:
+    """Place the classes by one vector each, (classes, dimensions), turned to lie as they did in an earlier map."""
     if not len(vectors):
         return ClassMap([], 1.0)
     units = normalize(torch.from_numpy(vectors).double(), dim=1)
     cosines = similarity(units, units).clamp(-1, 1).numpy()
     points, shown = classical_mds(np.sqrt(2 - 2 * cosines))  # on the unit sphere, ‖u - v‖² = 2 - 2 u·v
+    if shared := [i for i, name in enumerate(names) if name in (before or {})]:
+        points = align(points, shared, np.array([(before or {})[names[i]] for i in shared]))
     nearest = np.argsort(-(cosines - 3 * np.eye(len(vectors))), axis=1, kind="stable")[:, :_NEIGHBOURS]
-    mean = units.mean(dim=0) if len(units) > 1 else 0
     places = []
-    for i, (offset, (x, y)) in enumerate(zip((units - mean).numpy(), points, strict=True)):
+    for i, (x, y) in enumerate(points):
         neighbours = [(int(j), round(float(cosines[i, j]), 4)) for j in nearest[i] if j != i]
-        hue = round(math.degrees(math.atan2(y, x)) % 360, 1)
-        places.append(Place(strands(offset), hue, round(x, 4), round(y, 4), neighbours))
+        places.append(Place(round(float(x), 4), round(float(y), 4), neighbours))
     return ClassMap(places, shown)
+
+
+def align(points: Array, rows: Sequence[int], targets: Array) -> Array:
+    """Turn and mirror points about their centre so that these rows come as close as they can to where they were.
+
+    Orthogonal Procrustes: the R that minimises ‖A R - B‖ is U Vᵀ of the singular value decomposition of AᵀB.
+    """
+    kept = points[list(rows)]
+    left, _, right = np.linalg.svd((kept - kept.mean(axis=0)).T @ (targets - targets.mean(axis=0)))
+    aligned: Array = points @ (left @ right)
+    return aligned
 
 
 def classical_mds(distances: Array) -> tuple[Array, float]:
@@ -66,13 +78,7 @@ def classical_mds(distances: Array) -> tuple[Array, float]:
     first = np.argsort(-values, kind="stable")[:2]
     points = np.zeros((n, 2))
     points[:, : len(first)] = vectors[:, first] * np.sqrt(values[first])
-    for axis in points.T:  # an eigenvector's sign is free: its largest entry is made positive, so that no map flips
+    for axis in points.T:  # an eigenvector's sign is free: its largest entry is made positive
         axis *= np.sign(axis[np.abs(axis).argmax()]) or 1
     total = float(values.sum())
     return points, float(values[first].sum()) / total if total > 0 else 1.0
-
-
-def strands(vector: Array) -> list[float]:
-    """A vector as few numbers: sums over neighbouring dimensions, scaled so that the largest is ±1."""
-    sums = np.array([part.sum() for part in np.array_split(vector, min(_STRANDS, len(vector)))])
-    return [round(float(value), 3) for value in sums / (np.abs(sums).max() or 1)]

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from engram.store import ImageBytes, Plan
+from engram.store import EXAMPLES, ImageBytes, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.stamp import file_stamp
 from engram.web.worker import Learn, Outcome, Update, Worker
 
 _REMEMBERED = 20  # lessons that have ended
-_EXAMPLES = 20  # per class
 _ENDED = ("done", "failed", "cancelled")
 
 
@@ -28,10 +27,12 @@ class Lesson:
     number: int
     classes: dict[str, int]
     base: bool
+    plan: Plan = field(repr=False)
     pictures: dict[str, dict[int, ImageBytes]] = field(repr=False)
     unreadable: list[dict[str, Any]]
     state: str = "waiting"
     stage: str = ""
+    current: str = ""
     done: int = 0
     total: int = 0
     loss: float | None = None
@@ -61,10 +62,11 @@ class LessonQueue:
     show forgetting while the page is used, and are gone when the server ends.
     """
 
-    def __init__(self, model: Path, plan: Plan, device: str, limits: Limits) -> None:
-        self.model, self.plan, self.device, self.limits = model, plan, device, limits
+    def __init__(self, model: Path, device: str, limits: Limits) -> None:
+        self.model, self.device, self.limits = model, device, limits
         self.examples: dict[str, np.ndarray[Any, Any]] = {}
         self.revision = 0  # grows with every change that a client may want to see
+        self.checks = 0  # grows whenever there are other examples
         self._numbers = itertools.count(1)
         self._lessons: list[Lesson] = []
         self._changed = threading.Condition()
@@ -87,7 +89,9 @@ class LessonQueue:
 
     # --- called for clients ------------------------------------------------------------------------------------------
 
-    def submit(self, pictures: Mapping[str, dict[int, ImageBytes]], unreadable: dict[int, str], base: bool) -> Lesson:
+    def submit(
+        self, pictures: Mapping[str, dict[int, ImageBytes]], unreadable: dict[int, str], base: bool, plan: Plan
+    ) -> Lesson:
         """Add a lesson to the queue."""
         with self._changed:
             waiting = self._waiting()
@@ -95,6 +99,7 @@ class LessonQueue:
                 next(self._numbers),
                 {name: len(numbered) for name, numbered in pictures.items()},
                 base,
+                plan,
                 dict(pictures),
                 [{"picture": number, "reason": reason} for number, reason in unreadable.items()],
             )
@@ -133,12 +138,14 @@ class LessonQueue:
         """Drop the examples of a class."""
         with self._changed:
             self.examples.pop(name, None)
+            self.checks += 1
 
     def rename_class(self, old: str, new: str) -> None:
         """Keep the examples of a class under its new name."""
         with self._changed:
             if old in self.examples:
                 self.examples[new] = self.examples.pop(old)
+                self.checks += 1
 
     # --- the queue's own thread --------------------------------------------------------------------------------------
 
@@ -152,7 +159,7 @@ class LessonQueue:
                 lesson.state, lesson.began = "learning", time.monotonic()
                 numbers = {p.name: number for each in lesson.pictures.values() for number, p in each.items()}
                 pictures = {name: list(numbered.values()) for name, numbered in lesson.pictures.items()}
-                command = Learn(lesson.number, pictures, self.plan, dict(self.examples))
+                command = Learn(lesson.number, pictures, lesson.plan, dict(self.examples))
                 lesson.pictures = {}
                 self._touch()
             before = file_stamp(self.model)
@@ -171,7 +178,8 @@ class LessonQueue:
                 for misfit in (outcome.result or {}).get("misfits", ()):
                     misfit["picture"] = numbers[misfit["picture"]]
                 for name, values in outcome.examples.items():
-                    self.examples[name] = np.concatenate([values, self.examples.get(name, values[:0])])[:_EXAMPLES]
+                    self.examples[name] = np.concatenate([values, self.examples.get(name, values[:0])])[:EXAMPLES]
+                    self.checks += 1
                 self._end(lesson, outcome)
 
     def _follow(self, lesson: Lesson, update: Update) -> None:
@@ -179,6 +187,7 @@ class LessonQueue:
             if update.stage != lesson.stage:
                 lesson.stage_began = time.monotonic()
             lesson.stage, lesson.done, lesson.total, lesson.loss = update.stage, update.done, update.total, update.loss
+            lesson.current = update.current if update.current in lesson.classes else ""
             if update.waiting_for:
                 lesson.message = f"waiting for {update.waiting_for}"
             elif not lesson.cancelled.is_set():

@@ -20,6 +20,7 @@ def write_report(model: ModelView) -> str:
     classes = {
         "class": [one.name for one in model.classes],
         "pictures": ["" if one.pictures is None else f"{one.pictures:,}" for one in model.classes],
+        "right answers": [f"{one.health.share:.0%}" if one.health else "" for one in model.classes],
         "learned": [one.learned or "" for one in model.classes],
         "increment": [{None: "", 0: "base"}.get(one.increment, str(one.increment)) for one in model.classes],
         "nearest classes": [
@@ -31,7 +32,7 @@ def write_report(model: ModelView) -> str:
         "what": [str(change.what) for change in model.history],
         "classes": [" → ".join(filter(None, (", ".join(c.pictures), c.new_name))) for c in model.history],
         "pictures": [f"{sum(change.pictures.values()):,}" for change in model.history],
-        "held-back pictures right": [f"{c.right} of {c.checked}" if c.checked else "" for c in model.history],
+        "right answers, all classes": ["" if c.accuracy is None else f"{c.accuracy:.0%}" for c in model.history],
     }
     unknown = model.unknown
     refused = f"About {100 * unknown.share:.0f} % of pictures of known classes are called unknown." if unknown else ""

@@ -5,13 +5,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engram.store import Answer, Plan, Unreadable
+from engram.store import Answer, Basis, ClassHealth, Health, Plan, Unreadable, What
+from engram.web.class_map import hue_of
 from engram.web.predictor import Snapshot
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[float, Field(description="The method's score of the class, such as a cosine similarity.")]
 Probability = Annotated[float, Field(ge=0, le=1, description="Among all classes known, however unlike they all are.")]
 
+_TAKEN_FOR = 3
 _PROBLEMS = {
     400: "The request cannot be read.",
     401: "A token is required.",
@@ -49,15 +51,49 @@ class Neighbour(BaseModel):
     similarity: float = Field(ge=-1.001, le=1.001, description="Cosine similarity of the two class vectors.")
 
 
+class TakenFor(BaseModel):
+    """A class that pictures of another are taken for."""
+
+    name: str
+    share: Share
+
+
+class HealthView(BaseModel):
+    """How a class is doing."""
+
+    share: Share = Field(description="Of its pictures, how many are answered right.")
+    pictures: int = Field(description="How many pictures that is told from.")
+    basis: Basis = Field(
+        description="Pictures that were held back were asked again, or each learned one judged as if it had not been."
+    )
+    state: Literal["good", "weak", "lost"]
+    taken_for: list[TakenFor] = Field(description="Three at most, the most frequent first.")
+
+    @classmethod
+    def of(cls, health: ClassHealth, basis: Basis) -> "HealthView":
+        """The view of a class's health."""
+        taken = [TakenFor(name=name, share=share) for name, share in list(health.taken_for.items())[:_TAKEN_FOR]]
+        return cls(share=health.share, pictures=health.pictures, basis=basis, state=health.state, taken_for=taken)
+
+
+class AccuracyView(BaseModel):
+    """The share of right answers, as the mean over all classes."""
+
+    share: Share
+    pictures: int
+    classes: int
+    basis: Basis
+
+
 class ClassView(BaseModel):
-    """One class: what is kept of it, and how it is drawn (not at all if the method keeps no vector per class)."""
+    """One class: what is kept of it, how it is doing, and where it lies (nowhere without a vector per class)."""
 
     name: str
     pictures: int | None = Field(description="How many it was learned from; null if the method does not count them.")
     learned: str | None = Field(description="When, in UTC.")
     increment: int | None = Field(description="0 is the base.")
-    strands: list[float] = Field(description="Its figure: its vector less the mean of all classes, from -1 to 1.")
-    hue: float | None = Field(description="The direction of its place on the map, in degrees.")
+    health: HealthView | None = Field(description="Null if that cannot be told.")
+    hue: float = Field(description="Its colour, in degrees; it follows from the name.")
     x: float | None = Field(description="Its place on the map of all classes.")
     y: float | None
     neighbours: list[Neighbour] = Field(description="The classes it is most likely to be taken for.")
@@ -67,13 +103,16 @@ class ChangeView(BaseModel):
     """One change of the model."""
 
     when: str
-    what: Literal["base", "learn", "more", "forget", "rename"]
+    what: What
     pictures: dict[str, int]
     seconds: float
     new_name: str | None
     bytes: int = Field(description="Size of the picture files, which are not kept; 0 if not recorded.")
     checked: int = Field(description="Held-back pictures that were predicted after this change.")
     right: int
+    accuracy: Share | None = Field(description="Of all classes after the change; null if it cannot be told of each.")
+    basis: Basis | None = Field(description="How that is known.")
+    share: Share | None = Field(description="Of known pictures, how many may be refused from then on.")
 
 
 class UnknownView(BaseModel):
@@ -85,12 +124,14 @@ class UnknownView(BaseModel):
         description="The method's own rule, or calibrated on pictures that were held back or learned from."
     )
     pictures: int | None = Field(description="How many it was calibrated on; null for the method's own rule.")
+    adjustable: bool = Field(description="Whether the share can be set.")
 
 
 class ModelView(BaseModel):
     """The model as it is served."""
 
     exists: bool = Field(description="False before the first lesson; everything else is empty then.")
+    problem: str | None = Field(description="Why the file cannot be read; everything else is empty then.")
     name: str = Field(description="The file's name.")
     version: int = Field(description="Counts the changes.")
     bytes: int
@@ -100,6 +141,11 @@ class ModelView(BaseModel):
     trains: bool = Field(description="Whether a network is trained: then the first lesson needs two classes.")
     can_learn: bool
     can_undo: bool
+    can_redo: bool
+    can_leave_out: bool = Field(description="Whether learned pictures tell how classes do: then none is held back.")
+    keeps_examples: bool = Field(description="Whether vectors of held-back pictures are kept in the file.")
+    example_bytes: int
+    accuracy: AccuracyView | None = Field(description="Null if it cannot be told of every class.")
     can_export: bool = Field(description="Whether an ONNX file can be made here.")
     unknown: UnknownView | None
     map_shows: Share | None = Field(
@@ -109,37 +155,56 @@ class ModelView(BaseModel):
     history: list[ChangeView]
 
     @classmethod
-    def of(cls, snapshot: Snapshot | None, name: str, plan: Plan, can_export: bool) -> "ModelView":
-        """The view of a model; without one, that of a file `name` yet to be made as `plan` says."""
-        if snapshot is None:
-            return cls(
-                exists=False, name=name, version=0, bytes=0, bytes_per_class=0, bytes_by_group={},
-                backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=True,
-                can_undo=False, can_export=False, unknown=None, map_shows=None, classes=[], history=[],
-            )  # fmt: skip
+    def of_nothing(cls, name: str, plan: Plan, problem: str | None) -> "ModelView":
+        """The view of a file `name` yet to be made as `plan` says, or that cannot be read because of a `problem`."""
+        return cls(
+            exists=problem is not None, problem=problem, name=name, version=0, bytes=0, bytes_per_class=0,
+            bytes_by_group={}, backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=problem is None,
+            can_undo=False, can_redo=False, can_leave_out=plan.leaves_out, can_export=False, keeps_examples=False,
+            example_bytes=0, accuracy=None, unknown=None, map_shows=None, classes=[], history=[],
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, health: Health, name: str, can_export: bool) -> "ModelView":
+        """The view of a model."""
         info = snapshot.info
         return cls.model_validate(
             info  # what the view does not show is ignored
             | {
                 "exists": True,
+                "problem": None,
                 "name": name,
                 "can_undo": any(number < info["version"] for number in info["versions"]["kept"]),
+                "can_redo": any(number > info["version"] for number in info["versions"]["kept"]),
                 "can_export": can_export and bool(info["classes"]),
+                "keeps_examples": snapshot.model.notes.keep_examples,
+                "example_bytes": info["bytes_by_group"]["examples to check with"],
+                "accuracy": _accuracy(health),
                 "map_shows": None if snapshot.map is None else snapshot.map.shown,
-                "classes": _classes(snapshot),
+                "classes": _classes(snapshot, health),
                 "history": [asdict(event) for event in snapshot.model.notes.history],
             }
         )
 
 
-def _classes(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _accuracy(health: Health) -> AccuracyView | None:
+    share, basis = health.overall()
+    if share is None or basis is None:
+        return None
+    pictures = sum(one.pictures for one in health.classes.values() if one)
+    return AccuracyView(share=share, pictures=pictures, classes=len(health.classes), basis=basis)
+
+
+def _classes(snapshot: Snapshot, health: Health) -> list[dict[str, Any]]:
     classes = snapshot.info["classes"]
-    if snapshot.map is None:
-        return [{**one, "strands": [], "hue": None, "x": None, "y": None, "neighbours": []} for one in classes]
-    return [
-        one | vars(place) | {"neighbours": [{"name": classes[j]["name"], "similarity": s} for j, s in place.neighbours]}
-        for one, place in zip(classes, snapshot.map.places, strict=True)
-    ]
+    views = []
+    for i, one in enumerate(classes):
+        name, place = one["name"], snapshot.map and snapshot.map.places[i]
+        told = health.classes.get(name)
+        near = [{"name": classes[j]["name"], "similarity": s} for j, s in place.neighbours] if place else []
+        where = {"x": place and place.x, "y": place and place.y, "neighbours": near, "hue": hue_of(name)}
+        views.append(one | where | {"health": told and HealthView.of(told, health.basis)})
+    return views
 
 
 class Ranked(BaseModel):
@@ -236,6 +301,7 @@ class LessonView(BaseModel):
     base: bool = Field(description="Whether it makes a new model.")
     state: Literal["waiting", "learning", "done", "failed", "cancelled"]
     stage: Literal["", "wait", "look", "train", "saved", "check"]
+    current: str = Field(description="The class at hand; empty if it is all of them.")
     done: int = Field(description="Of the stage: pictures read, or epochs trained.")
     total: int
     loss: float | None
@@ -250,8 +316,34 @@ class State(BaseModel):
     """What the event stream reports: enough to notice every change, and a restart of the server."""
 
     server: str = Field(description="Differs after a restart.")
-    model: str = Field(description="Differs whenever the model file has changed; empty without a file.")
+    model: str = Field(description="Differs whenever there is something new to see at /api/model.")
     lessons: list[LessonView]
+
+
+class ConfusionRow(BaseModel):
+    """What the pictures of one class were taken for."""
+
+    name: str
+    pictures: int
+    answers: dict[str, float] = Field(description="The share of each answer.")
+
+
+class Confusion(BaseModel):
+    """What pictures of each class are taken for."""
+
+    basis: Basis
+    names: list[str]
+    rows: list[ConfusionRow]
+
+    @classmethod
+    def of(cls, health: Health) -> "Confusion":
+        """The table; rows of which nothing can be told are left out."""
+        rows = [
+            ConfusionRow(name=name, pictures=one.pictures, answers={name: one.share} | one.taken_for)
+            for name, one in health.classes.items()
+            if one is not None
+        ]
+        return cls(basis=health.basis, names=list(health.classes), rows=rows)
 
 
 class Forget(BaseModel):
@@ -268,6 +360,12 @@ class Rename(BaseModel):
 
 
 class Undo(BaseModel):
-    """The last change to take back."""
+    """A change to take back, or to make again."""
 
-    version: int = Field(description="The version the client sees; refused if the model has changed since.")
+    version: int = Field(description="The version the change led to, or the one seen now; refused unless it is newest.")
+
+
+class Refuse(BaseModel):
+    """How much may be called unknown."""
+
+    share: float = Field(ge=0.005, le=0.5, description="Of pictures of known classes, how many may be.")

@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from engram.store import ModelStore, Plan
+from engram.io.model_file import ModelFileError
+from engram.store import Health, ModelStore, Plan, examine
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
 from engram.web.schemas import LessonView, ModelView, State
-from engram.web.stamp import Stamp, file_stamp
+from engram.web.stamp import file_stamp
 
 
 class Server:
@@ -23,11 +25,12 @@ class Server:
     def __init__(self, store: ModelStore, plan: Plan, limits: Limits) -> None:
         self.store, self.plan, self.limits = store, plan, limits
         self.predictor = Predictor(store, limits)
-        self.queue = LessonQueue(store.path, plan, store.device, limits)
+        self.queue = LessonQueue(store.path, store.device, limits)
         self.identity = secrets.token_hex(4)
         self.can_export = all(find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript"))
         self.exporting = asyncio.Semaphore(1)  # one export at a time
         self._changing = asyncio.Lock()
+        self._examined: tuple[object, Health] | None = None
 
     def close(self) -> None:
         """End the learning process and let the threads go."""
@@ -47,17 +50,45 @@ class Server:
 
     async def view(self) -> ModelView:
         """The model as clients see it."""
-        return ModelView.of(await self.current(), self.store.path.name, self.plan, self.can_export)
+        name, problem = self.store.path.name, None
+        try:
+            snapshot = await self.current()
+        except ModelFileError as error:
+            snapshot, problem = None, str(error)
+        if snapshot is None:
+            view = ModelView.of_nothing(name, self.plan, problem)
+            return view.model_copy(update={"can_undo": bool(problem and self.store.versions.numbers())})
+        return ModelView.of(snapshot, await self.health(snapshot), name, self.can_export)
 
-    def revision(self) -> tuple[int, Stamp | None]:
+    async def health(self, snapshot: Snapshot) -> Health:
+        """How the classes of that model are doing; examined once for a model and the examples there are."""
+        key = (snapshot.stamp, self.queue.checks)
+        if self._examined is None or self._examined[0] != key:
+            model = snapshot.model
+            examples = {str(label): values for label, values in model.clf.examples_.items()} or dict(
+                self.queue.examples
+            )
+            self._examined = key, await asyncio.to_thread(examine, model, examples)
+        return self._examined[1]
+
+    def plan_of_lesson(self, snapshot: Snapshot | None, keep_examples: bool) -> Plan:
+        """How a lesson learns: pictures are held back only where nothing else tells how classes are doing."""
+        leaves_out = self.plan.leaves_out if snapshot is None else snapshot.info["can_leave_out"]
+        keeps = keep_examples if snapshot is None else snapshot.model.notes.keep_examples
+        holdout = 0.0 if leaves_out and not keeps else self.plan.holdout
+        return replace(self.plan, holdout=holdout, keep_examples=keeps, all_or_nothing=True)
+
+    def revision(self) -> tuple[int, str]:
         """A value that changes whenever `state` does."""
-        return self.queue.revision, file_stamp(self.store.path)
+        return self.queue.revision, self._model_stamp()
+
+    def _model_stamp(self) -> str:
+        return "-".join(map(str, (*(file_stamp(self.store.path) or ()), self.queue.checks)))
 
     def state(self) -> State:
         """What the event stream reports."""
         lessons = list(map(LessonView.model_validate, self.queue.lessons()))
-        model = "-".join(map(str, file_stamp(self.store.path) or ()))
-        return State(server=self.identity, model=model, lessons=lessons)
+        return State(server=self.identity, model=self._model_stamp(), lessons=lessons)
 
     @contextlib.asynccontextmanager
     async def changing(self) -> AsyncIterator[Snapshot]:
@@ -65,7 +96,7 @@ class Server:
         async with self._changing:
             yield await self.existing()
 
-    async def change(self, make: Callable[..., object], *arguments: str) -> None:
+    async def change(self, make: Callable[..., object], *arguments: object) -> None:
         """Make a change inside `changing`; refuses the request while lessons are under way."""
         if self.queue.busy():
             raise RefusedError(409, "a class is being learned; wait until that is done, or stop it first")

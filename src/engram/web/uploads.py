@@ -2,7 +2,7 @@
 
 import asyncio
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PIL import Image
@@ -16,6 +16,11 @@ from engram.web.limits import Limits, RefusedError
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
+_SWITCHES = {
+    "keep_examples": "For a first lesson: keep vectors of some held-back pictures in the file, to check again later.",
+    "distinct": "A class whose name differs from a known one only in case or form is another class.",
+}
+
 
 @dataclass(frozen=True)
 class Upload:
@@ -24,6 +29,8 @@ class Upload:
     labels: dict[int, str]
     pictures: dict[int, ImageBytes]
     unreadable: dict[int, str]
+    keep_examples: bool = False
+    distinct: bool = False
 
 
 class _InMemoryParser(MultiPartParser):
@@ -54,7 +61,8 @@ async def receive(request: Request, limits: Limits, limit: int) -> Upload:
     await form.close()
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
-    return await asyncio.to_thread(_check, labels, contents, limits)
+    upload = await asyncio.to_thread(_check, labels, contents, limits)
+    return replace(upload, keep_examples=form.get("keep_examples") == "true", distinct=form.get("distinct") == "true")
 
 
 def _check(labels: list[str], contents: list[ImageBytes], limits: Limits) -> Upload:
@@ -108,5 +116,8 @@ def form_schema(*, labelled: bool) -> dict[str, Any]:
             "items": {"type": "string", "minLength": 1, "maxLength": 80, "pattern": r"\S"},
             "description": "The class name of each picture, in the same order; a single one is for all pictures.",
         }
-    schema = {"type": "object", "required": list(fields), "properties": fields}
+        for name, description in _SWITCHES.items():
+            fields[name] = {"type": "boolean", "description": description}
+    required = [name for name in fields if name not in _SWITCHES]
+    schema = {"type": "object", "required": required, "properties": fields}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -49,6 +49,7 @@ class Update:
     done: int = 0
     total: int = 0
     loss: float | None = None
+    current: str = ""
     waiting_for: str = ""
 
 
@@ -142,7 +143,7 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
                 raise _CancelledError
         if time.monotonic() - last > _UPDATE_EVERY or step.done == step.total:
             last = time.monotonic()
-            pipe.send(Update(step.stage, step.done, step.total, step.loss))
+            pipe.send(Update(step.stage, step.done, step.total, step.loss, step.name))
 
     store = ModelStore(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Update("wait", waiting_for=who)))
     try:

@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 
 from engram.store import ImageBytes
 from engram.web.limits import RefusedError
-from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, problems
+from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, State, problems
 from engram.web.server import InjectedServer, Server
 from engram.web.uploads import form_schema, receive
 
@@ -27,8 +27,8 @@ async def list_lessons(server: InjectedServer) -> list[LessonView]:
 
 
 @router.post("/api/lessons", status_code=202, responses=UPLOAD_PROBLEMS, openapi_extra=form_schema(labelled=True))
-async def teach(request: Request, server: InjectedServer) -> list[LessonView]:
-    """Teach classes from pictures. A new model learns them all in one lesson, an existing one class by class.
+async def teach(request: Request, server: InjectedServer) -> LessonView:
+    """Teach classes from pictures: one lesson, however many classes there are, and all of them or none.
 
     A known class gets more pictures. The pictures are held in memory only, and dropped after the lesson.
     """
@@ -46,16 +46,13 @@ async def teach(request: Request, server: InjectedServer) -> list[LessonView]:
             raise RefusedError(409, "the first classes are being learned; send this when that is done")
         if len(classes) < server.plan.first_classes:
             raise RefusedError(422, "the first lesson needs pictures of at least two classes")
-        return [LessonView.model_validate(server.queue.submit(classes, upload.unreadable, base=True))]
-    if not snapshot.info["can_learn"]:
-        raise RefusedError(409, "this model was saved slim, and cannot learn; serve the full one")
-    for name in classes:
-        snapshot.model.as_label(name)  # a ValueError if the classes are numbers and this name is none
-    submitted = []
-    for name, pictures in classes.items():
-        unreadable = {number: reason for number, reason in upload.unreadable.items() if upload.labels[number] == name}
-        submitted.append(server.queue.submit({name: pictures}, unreadable, base=False))
-    return [LessonView.model_validate(lesson) for lesson in submitted]
+    else:
+        if not snapshot.info["can_learn"]:
+            raise RefusedError(409, "this model was saved slim, and cannot learn; serve the full one")
+        for name in classes:
+            snapshot.model.as_label(name)  # a ValueError if the classes are numbers and this name is none
+    plan = server.plan_of_lesson(snapshot, upload.keep_examples)
+    return LessonView.model_validate(server.queue.submit(classes, upload.unreadable, snapshot is None, plan))
 
 
 @router.delete("/api/lessons/{number}", responses=problems(404, 408, 413, 422))
@@ -68,6 +65,12 @@ async def cancel(number: int, server: InjectedServer) -> LessonView:
 async def events(request: Request, server: InjectedServer) -> StreamingResponse:
     """Server-sent events, one whenever something has changed; the data of each is a State, as JSON."""
     return StreamingResponse(_report_changes(request, server), media_type="text/event-stream")
+
+
+@router.get("/api/state", responses=problems())
+async def state(server: InjectedServer) -> State:
+    """What the event stream reports, for whoever would rather ask now and then."""
+    return server.state()
 
 
 async def _report_changes(request: Request, server: Server) -> AsyncIterator[str]:

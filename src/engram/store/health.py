@@ -1,0 +1,94 @@
+"""How each class is doing, and what it is taken for: as far as it can be told without the pictures.
+
+Where features of pictures that were held back are at hand, the model is asked about them again. Else leave-one-out
+answers of when each class was learned tell: the model's answer to each picture, had that one not been learned.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from engram.store.history import Basis, Notes
+from engram.store.model_store import Model
+from engram.store.report import Examples
+
+_LOST, _WEAK = 0.25, 0.6  # shares of right answers below which a class is called so
+
+
+@dataclass(frozen=True)
+class ClassHealth:
+    """The share of right answers on pictures of one class, and of each wrong answer, the most frequent first."""
+
+    share: float
+    pictures: int
+    taken_for: dict[str, float]
+
+    @property
+    def state(self) -> Literal["good", "weak", "lost"]:
+        """In a word."""
+        return "lost" if self.share < _LOST else "weak" if self.share < _WEAK else "good"
+
+
+@dataclass(frozen=True)
+class Health:
+    """How the classes are doing, by name; None for those of which nothing can be told."""
+
+    basis: Basis
+    classes: dict[str, ClassHealth | None]
+
+    def overall(self) -> tuple[float | None, Basis | None]:
+        """The mean over all classes, and how it is known; None unless each of them can be told."""
+        told = [one.share for one in self.classes.values() if one is not None]
+        if not told or len(told) < len(self.classes):
+            return None, None
+        return round(sum(told) / len(told), 4), self.basis
+
+
+def examine(model: Model, examples: Examples) -> Health:
+    """How the classes of a model are doing: by `examples` if there are some of every class, else by leave-one-out."""
+    names = model.names
+    if names and all(len(examples.get(name, ())) for name in names):
+        return ask_again(model, examples)
+    left_out = by_leave_one_out(model.notes, names)
+    return left_out if any(left_out.classes.values()) else ask_again(model, examples)
+
+
+def ask_again(model: Model, examples: Examples) -> Health:
+    """What the model says now to pictures that were held back."""
+    classes: dict[str, ClassHealth | None] = dict.fromkeys(model.names)
+    for name in model.names:
+        if asked := len(examples.get(name, ())):
+            answers = list(map(str, model.clf.predict(examples[name])))
+            classes[name] = _health(asked, {answer: answers.count(answer) / asked for answer in answers}, name)
+    return Health("asked again", classes)
+
+
+def by_leave_one_out(notes: Notes, names: list[str]) -> Health:
+    """What leave-one-out answers say, although each was given before later classes came.
+
+    What share of class c is taken for a class k that came later is not known. It is taken to be what share of k was
+    taken for c: where two classes meet, neither is preferred. A picture stays with c if no other class takes it, so
+    the share of right answers is the product of 1 - share over the other classes.
+    """
+    records = {name: notes.classes[name] for name in names if name in notes.classes and notes.classes[name].answers}
+    asked = {name: sum(record.answers.values()) for name, record in records.items()}
+    classes: dict[str, ClassHealth | None] = dict.fromkeys(names)
+    for name, record in records.items():
+        wrong: dict[str, float] = {}
+        for other, there in records.items():
+            later = there.increment > record.increment
+            share = there.answers.get(name, 0) / asked[other] if later else record.answers.get(other, 0) / asked[name]
+            if other != name and share:
+                wrong[other] = share
+        right = 1.0
+        for share in wrong.values():
+            right *= 1 - share
+        lost = sum(wrong.values())
+        shares = {name: right} | {other: share / lost * (1 - right) for other, share in wrong.items()}
+        classes[name] = _health(asked[name], shares, name)
+    return Health("leave-one-out", classes)
+
+
+def _health(pictures: int, shares: Mapping[str, float], name: str) -> ClassHealth:
+    wrong = sorted(((share, other) for other, share in shares.items() if other != name), reverse=True)
+    return ClassHealth(shares.get(name, 0.0), pictures, {other: share for share, other in wrong})
