@@ -13,9 +13,20 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from engram.web.routes import page
+from engram.web.schemas import Confusion, LessonView, ModelView
 from engram.web.security import HEADERS
 
-WORDS = ("wren", "robin", "heron", "kestrel", "bluethroat", "goldcrest", "dunnock", "siskin", "great spotted woodpecker")
+WORDS = (
+    "wren",
+    "robin",
+    "heron",
+    "kestrel",
+    "bluethroat",
+    "goldcrest",
+    "dunnock",
+    "siskin",
+    "great spotted woodpecker",
+)
 
 
 def health(share: float, state: str = "good", pictures: int = 24, **taken_for: float) -> dict[str, Any]:
@@ -42,13 +53,13 @@ def model_view(names: list[str], **fields: Any) -> dict[str, Any]:
             "health": health(0.96, wren=0.04) if i else health(1.0),
         })  # fmt: skip
     change = {"when": "2026-05-03T10:20:30+00:00", "what": "learn", "pictures": {names[-1]: 24} if names else {},
-              "seconds": 2.0, "new_name": None, "bytes": 3_000_000, "checked": 0, "right": 0, "complete": False,
-              "version": 3}  # fmt: skip
+              "seconds": 2.0, "new_name": None, "bytes": 3_000_000, "checked": 0, "right": 0, "accuracy": None,
+              "basis": None, "share": None}  # fmt: skip
     return {
-        "exists": bool(names), "name": "birds.engram", "version": 3, "undo_version": 3, "bytes": 6_000_000,
+        "exists": bool(names), "name": "birds.engram", "version": 3, "bytes": 6_000_000,
         "bytes_per_class": 5000, "bytes_by_group": {}, "example_bytes": 0, "keeps_examples": False,
         "backbone": "efficientnet_lite0:joined@224", "trains": False, "can_learn": True, "can_undo": True,
-        "can_redo": False, "can_export": True, "map_shows": 0.71 if len(names) > 1 else None, "problem": None,
+        "can_redo": False, "can_leave_out": True, "can_export": True, "map_shows": 0.71 if len(names) > 1 else None, "problem": None,
         "unknown": {"below": 0.1, "share": 0.05, "rule": "leave-one-out", "pictures": None, "adjustable": True},
         "accuracy": {"share": 0.94, "pictures": 24 * len(names), "classes": len(names), "basis": "leave-one-out"},
         "classes": classes, "history": [change],
@@ -94,7 +105,7 @@ class Fake:
         self.replies: dict[str, tuple[int, Any]] = {}
         self.always: dict[str, tuple[int, Any]] = {}
         self.asked: list[tuple[str, Any]] = []
-        self.streams = 0
+        self.streams: list[Request] = []  # that are open
         self.held = threading.Event()  # cleared, it holds up the ONNX file
         self.held.set()
 
@@ -123,15 +134,15 @@ def create_fake(fake: Fake) -> FastAPI:
     @app.get("/api/events")
     async def events(request: Request) -> StreamingResponse:
         async def tell() -> AsyncIterator[str]:
-            fake.streams += 1
-            told = None
+            streams, told = fake.streams, None
+            streams.append(request)
             try:
                 while not await request.is_disconnected():
                     if told != (told := json.dumps(fake.state())):
                         yield f"data: {told}\n\n"
                     await asyncio.sleep(0.03)
             finally:
-                fake.streams -= 1
+                streams.remove(request)
 
         return StreamingResponse(tell(), media_type="text/event-stream")
 
@@ -140,7 +151,9 @@ def create_fake(fake: Fake) -> FastAPI:
         call, body = f"{request.method} {path}", None
         if request.headers.get("content-type", "").startswith("multipart"):
             form = await request.form(max_files=2000, max_fields=4000)
-            body = {key: [one if isinstance(one, str) else await one.read() for one in form.getlist(key)] for key in form}
+            body = {
+                key: [one if isinstance(one, str) else await one.read() for one in form.getlist(key)] for key in form
+            }
         elif request.method == "POST":
             body = await request.json()
         fake.asked.append((call, body))
@@ -151,20 +164,22 @@ def create_fake(fake: Fake) -> FastAPI:
             case "GET state":
                 return JSONResponse(fake.state())
             case "GET confusion":
-                return JSONResponse(fake.confusion)
+                return JSONResponse(Confusion.model_validate(fake.confusion).model_dump())
             case "POST predict":
-                return JSONResponse({"answers": [fake.answer], "milliseconds": 21.0, "version": 3, "unknown_below": 0.1})
+                return JSONResponse(
+                    {"answers": [fake.answer], "milliseconds": 21.0, "version": 3, "unknown_below": 0.1}
+                )
             case "POST lessons":
                 labels = body["label"]
                 lesson = lesson_view(len(fake.lessons) + 1, {name: labels.count(name) for name in labels}, "waiting")
                 fake.lessons.append(lesson)
-                return JSONResponse(lesson, 202)
+                return JSONResponse(LessonView.model_validate(lesson).model_dump(), 202)
             case "GET model/onnx":
                 await asyncio.to_thread(fake.held.wait, 30)
                 return Response(b"onnx", headers={"Content-Disposition": 'attachment; filename="birds.onnx"'})
             case "POST unknown":
                 fake.model["unknown"]["share"] = body["share"]
-        return JSONResponse(fake.model)
+        return JSONResponse(ModelView.model_validate(fake.model).model_dump())  # the page gets what the API promises
 
     return app
 
@@ -174,7 +189,9 @@ class FakeServer:
 
     def __init__(self) -> None:
         self.fake = Fake()
-        self.server = uvicorn.Server(uvicorn.Config(create_fake(self.fake), port=0, log_level="warning", timeout_graceful_shutdown=1))
+        self.server = uvicorn.Server(
+            uvicorn.Config(create_fake(self.fake), port=0, log_level="warning", timeout_graceful_shutdown=1)
+        )
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
         while not self.server.started:

@@ -23,6 +23,7 @@ const teach = new Teach(lessons), map = new ClassMap(), take = new Take(), unkno
 const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name), find: (names) => map.find(names) });
 const trial = new Try((items) => lessons.send(items));
 offerConfusion();
+by("damaged-undo").onclick = () => api.undo(model.version).then(show, (error) => toast(error.message));
 takePasted(() => [
   { element: by("try"), take: (files) => trial.take(files) },
   ...teach.groups.map((group) => ({ element: group.element, take: (files) => teach.take(files, group) })),
@@ -36,7 +37,7 @@ function show(present) {
   by("welcome").hidden = model.exists;
   by("damaged").hidden = readable;
   by("damaged-why").textContent = model.problem ?? "";
-  by("damaged-command").textContent = `engram undo ${model.name}`;
+  by("damaged-undo").hidden = !model.can_undo;
   by("teach").hidden = !readable;
   for (const id of ["classes", "overview", "take", "nav"]) by(id).hidden = !usable;
   by("try").hidden = !usable || !model.classes.length;

@@ -6,23 +6,23 @@ const HEIGHT = 170, LEFT = 52, RIGHT = 16, LABEL = 96;
 
 export function drawCharts(model) {
   drawAccuracy(model);
-  drawHistory(model.history.filter((change) => change.complete && change.checked > 0));
+  drawHistory(model.history.filter((change) => change.accuracy !== null));
   drawBytes(model);
 }
 
-function drawAccuracy({ accuracy }) {
+function drawAccuracy({ accuracy, classes }) {
   by("accuracy").replaceChildren(...(accuracy
     ? [h("p", { className: "figure" }, percent(accuracy.share)), h("p", {}, t("accuracy.right", { classes: t("classes", { n: accuracy.classes }) })),
       h("p", { className: "soft" }, t(accuracy.basis === "asked again" ? "basis.asked" : "basis.left-out", { n: accuracy.pictures }))]
     : [h("p", { className: "figure untold", ariaHidden: "true" }, "?"), h("p", {}, t("accuracy.untold"))]));
-  by("confusion-open").hidden = !accuracy;
+  by("confusion-open").hidden = !classes.some((one) => one.health);
 }
 
-// One point for each change after which examples of every class were asked again; there is nothing to say of the others.
+// One point for each change after which it was known how every class does; there is nothing to say of the others.
 function drawHistory(changes) {
   by("history-view").hidden = changes.length < 2;
   if (changes.length < 2) return;
-  const label = (change) => t("history.point", { change: short(change), right: change.right, n: change.checked });
+  const label = (change) => t("history.point", { change: short(change), share: percent(change.accuracy) });
   fit(by("history"), (width) => {
     const x = (i) => LEFT + 8 + (i / (changes.length - 1)) * (width - LEFT - RIGHT - 16), y = (share) => 14 + (HEIGHT - 50) * (1 - share);
     const chart = s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, class: "chart", role: "img", "aria-label": changes.map(label).join("; ") });
@@ -30,7 +30,7 @@ function drawHistory(changes) {
       chart.append(s("line", { x1: LEFT, x2: width - RIGHT, y1: y(share), y2: y(share), class: "grid" }),
         s("text", { x: LEFT - 8, y: y(share) + 5, "text-anchor": "end" }, percent(share)));
     }
-    const points = changes.map((change, i) => [x(i), y(change.right / change.checked)]);
+    const points = changes.map((change, i) => [x(i), y(change.accuracy)]);
     chart.append(s("polyline", { points: points.map((point) => point.join(",")).join(" ") }));
     const every = Math.ceil(changes.length / Math.max(1, Math.floor((width - LEFT) / LABEL)));
     changes.forEach((change, i) => {
@@ -45,7 +45,7 @@ function drawHistory(changes) {
 
 function short(change) {
   const names = Object.keys(change.pictures), name = names[0] ?? "";
-  const text = change.what === "base" ? t("history.base") : names.length === 1 ? name : t("classes", { n: names.length });
+  const text = change.what === "base" ? t("history.base") : names.length < 2 ? name : t("classes", { n: names.length });
   return text.length > 12 ? `${text.slice(0, 11)}…` : text;
 }
 

@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { by, h } from "./dom.js";
 import { toast } from "./notes.js";
-import { number, percent, t } from "./text.js";
+import { percent, t } from "./text.js";
 
 const MOST = 40;  // classes that a table can show and still be read
 
@@ -19,8 +19,8 @@ export function offerConfusion() {
 function draw({ basis, rows }) {
   const mistakes = new Map(rows.map((row) => [row.name, 0]));
   for (const row of rows)
-    for (const [answer, count] of Object.entries(row.answers))
-      if (answer !== row.name) for (const name of [row.name, answer]) mistakes.set(name, (mistakes.get(name) ?? 0) + count);
+    for (const [answer, share] of Object.entries(row.answers))
+      if (answer !== row.name) for (const name of [row.name, answer]) mistakes.set(name, (mistakes.get(name) ?? 0) + share);
   const worst = new Set([...mistakes].sort((a, b) => b[1] - a[1]).slice(0, MOST).map(([name]) => name));
   const shown = rows.filter((row) => worst.has(row.name));
   const columns = [...new Set([...shown.map((row) => row.name), ...shown.flatMap((row) => Object.keys(row.answers))])].filter((name) => worst.has(name));
@@ -36,9 +36,9 @@ function draw({ basis, rows }) {
 const nameOf = (name) => (name === "unknown" ? t("try.unknown") : name);
 
 function cell(row, name) {
-  const count = row.answers[name] ?? 0, share = row.pictures ? count / row.pictures : 0;
-  const element = h("td", { className: !count ? "none" : name === row.name ? "right" : "wrong", title: t("confusion.cell", { name: row.name, answer: nameOf(name), n: row.pictures, count, share: percent(share) }) },
-    count ? number(count) : "·");
+  const share = row.answers[name] ?? 0;
+  const element = h("td", { className: !share ? "none" : name === row.name ? "right" : "wrong", title: t("confusion.cell", { name: row.name, answer: nameOf(name), share: percent(share) }) },
+    share ? percent(share) : "·");
   element.style.setProperty("--share", share);
   return element;
 }

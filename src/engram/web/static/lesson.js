@@ -44,7 +44,7 @@ export class LessonCard {
   show(lesson, model) {
     const before = this.state, news = before !== "sending" || this.items.length > 0, mine = this.element.contains(document.activeElement) || [document.body, by("send")].includes(document.activeElement);
     this.classes = Object.keys(lesson.classes);
-    this.version ??= model?.version ?? 0;
+    this.changes ??= model?.history.length ?? 0;
     this.name(lesson.state, this.classes);
     this.cancel.onclick = () => this.stop(lesson.number);
     if (this.running) {
@@ -124,7 +124,7 @@ export class LessonCard {
   // The server was restarted meanwhile; a lesson is learned as a whole or not at all, and the history tells.
   showLost(model) {
     const names = this.classes ?? [...new Set(this.items.map((item) => item.name))];
-    const learned = model.history.some((change) => change.version > (this.version ?? 0) && names.every((name) => name in change.pictures));
+    const learned = model.history.slice(this.changes).some((change) => names.every((name) => name in change.pictures));
     this.name(learned ? "done" : "lost", names);
     this.text.textContent = t(learned ? "lesson.lost-learned" : "lesson.lost-text");
     this.curve.replaceChildren();

@@ -16,7 +16,8 @@ export class Lessons {
     this.model = null;
   }
 
-  // Sends pictures of any number of classes as one lesson, [{ name, file }]; resolves to what went wrong, or "".
+  // Sends pictures of any number of classes as one lesson, [{ name, file }]; resolves to what went wrong ("" if
+  // the owner thought better of it), or null.
   async send(items, keepExamples = false) {
     const stop = new AbortController(), card = this.open(items);
     card.cancel.onclick = () => stop.abort();
@@ -29,7 +30,7 @@ export class Lessons {
       this.cards.get(lesson.number)?.element.remove();  // the stream was quicker
       this.cards.set(lesson.number, card);
       card.show(this.latest.find((other) => other.number === lesson.number) ?? lesson, this.model);
-      return "";
+      return null;
     } catch (error) {
       card.element.remove();
       return error.message;

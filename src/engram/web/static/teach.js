@@ -101,6 +101,7 @@ export class Teach {
     by("add-group").textContent = t(model.exists ? "teach.add-another" : "teach.add");
     by("send").textContent = t(model.exists ? "teach.learn" : "teach.learn-these");
     by("keep").hidden = model.exists;
+    by("keep-note").textContent = t(model.can_leave_out ? "keep.note-estimate" : "keep.note-blind");
     this.known.replaceChildren(...model.classes.map((one) => h("option", { value: one.name })));
     if (first && this.groups.every((group) => group.untouched)) this.clear();
     this.changed();
@@ -119,7 +120,8 @@ export class Teach {
     const keepExamples = !this.model.exists && by("keep-examples").checked;
     this.clear();  // at once: the next class can be prepared while this one is on its way
     const problem = await this.lessons.send(items, keepExamples);
-    if (problem) this.reopen(items);
+    if (problem === null) return;
+    this.reopen(items);
     by("teach-problem").textContent = problem;
   }
 

@@ -11,7 +11,7 @@ const AT_ONCE = 2;
 const PAUSE = 150, PAUSE_AFTER_PROBLEM = 1000;  // milliseconds between two frames of the camera
 
 export class Try {
-  // `teach` sends pictures with names; resolves to what went wrong, or "".
+  // `teach` sends pictures with names; resolves to what went wrong, or null.
   constructor(teach) {
     this.teach = teach;
     this.waiting = [];
@@ -72,8 +72,9 @@ export class Try {
     const send = async () => {
       const name = input.value.trim();
       if (!name) { input.focus(); return; }
-      problem.textContent = await this.teach([{ name, file }]);
-      if (!problem.textContent) box.replaceChildren(h("p", { className: "soft" }, t("try.taught", { name })));
+      const wrong = await this.teach([{ name, file }]);
+      problem.textContent = wrong ?? "";
+      if (wrong === null) box.replaceChildren(h("p", { className: "soft" }, t("try.taught", { name })));
     };
     input.onkeydown = (event) => { if (event.key === "Enter" && !event.isComposing) send(); };
     const form = h("div", { className: "row correct" }, h("label", {}, t("try.it-is"), input), button("main", t("try.teach"), send));
