@@ -291,8 +291,10 @@ def test_taking_care_of_a_model(engram, birds):
     about = engram("info", "m.engram", "--json").json
     assert [one["name"] for one in about["classes"]] == ["blue", "green", "red"]
     assert "no picture" in about["not_stored"]
+    assert (about["accuracy"], about["basis"]) == (1.0, "leave-one-out")
+    assert [(one["right"], one["taken_for"]) for one in about["classes"]] == [(1.0, {})] * 3
     shown = engram("info", "m.engram").out
-    for text in ("red", "18", "base", "20 bytes", "averages@16", "previous versions: none kept", "check_learner"):
+    for text in ("red", "18", "base", "20 bytes", "averages@16", "none kept", "check_learner", "as if it had not been"):
         assert text in shown, text
     assert engram("rename", "m.engram", "red", "rot", "--json").json == {"old": "red", "new": "rot"}
     assert engram("rename", "m.engram", "rot", "rot").code == 1
@@ -306,6 +308,10 @@ def test_taking_care_of_a_model(engram, birds):
     assert "renamed red to rot" in engram("history", "m.engram").out
     undone = engram("undo", "m.engram", "--yes", "--json").json
     assert (undone["undone"]["what"], undone["classes"]) == ("forget", ["blue", "green", "rot"])
+    redone = engram("redo", "m.engram", "--json").json
+    assert (redone["redone"]["what"], redone["classes"]) == ("forget", ["blue", "green"])
+    assert engram("redo", "m.engram").code == 1
+    assert engram("undo", "m.engram", "--yes").code == 0
     assert engram("undo", "m.engram", "--yes").code == 0
     nothing = engram("undo", "m.engram", "--yes")
     assert nothing.code == 1

@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import QUICK, TRAINED, ended, form, wait_for
+from conftest import PLAN, QUICK, TRAINED, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
-from engram.store import ImageBytes, ModelStore, Plan, learn_classes, predict_images
+from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, predict_images
 from engram.store.lock import model_lock
 from engram.testing import blobs
-from engram.web.class_map import classical_mds, map_classes
+from engram.web.class_map import classical_mds, hue_of, map_classes
 from engram.web.limits import Limits
 from engram.web.predictor import Predictor
 from engram.web.queue import Lesson
@@ -40,48 +40,57 @@ def test_from_nothing_to_a_model_that_learns_forgets_and_remembers(open_client, 
 
     base = client.post("/api/lessons", **form({name: drawings(name, 10) for name in ("circle", "dots")}))
     assert base.status_code == 202
-    assert [(one["classes"], one["base"]) for one in base.json()] == [({"circle": 10, "dots": 10}, True)]
+    assert [base.json()[field] for field in ("classes", "base")] == [{"circle": 10, "dots": 10}, True]
     early = client.post("/api/lessons", **form({"square": drawings("square", 5), "stripes": drawings("stripes", 5)}))
     assert early.status_code == 409
     done = ended(client, 1)
     assert (done["state"], done["result"]["new"]["pictures"]) == ("done", 4)
 
     two = client.post("/api/lessons", **form({name: drawings(name, 10) for name in ("stripes", "square")}))
-    assert [one["number"] for one in two.json()] == [2, 3]  # each a lesson of its own
+    assert two.json()["number"] == 2  # one lesson, however many classes
     busy = client.post("/api/forget", json={"name": "dots"})
     assert (busy.status_code, "being learned" in busy.json()["detail"]) == (409, True)
-    last = ended(client, 3)
+    last = ended(client, 2)
     assert last["state"] == "done"
-    # Held back before: two of each of the three classes known by then, asked before and after.
-    assert [last["result"][when]["pictures"] for when in ("new", "before", "after")] == [2, 6, 6]
+    # Held back before: two of each of the two classes known by then, asked before and after.
+    assert [last["result"][when]["pictures"] for when in ("new", "before", "after")] == [4, 4, 4]
     model = client.get("/api/model").json()
     assert [one["name"] for one in model["classes"]] == ["circle", "dots", "stripes", "square"]
-    assert [(change["what"], change["checked"]) for change in model["history"]] == [
-        ("base", 4),
-        ("learn", 6),
-        ("learn", 8),
-    ]
-    assert model["history"][1]["bytes"] == sum(map(len, drawings("stripes", 10)))
+    changes = [(change["what"], change["checked"], change["basis"]) for change in model["history"]]
+    assert changes == [("base", 4, "asked again"), ("learn", 8, "asked again")]
+    assert model["history"][1]["bytes"] == sum(map(len, drawings("stripes", 10) + drawings("square", 10)))
+    assert model["accuracy"] == {
+        "classes": 4,
+        "pictures": 8,
+        "basis": "asked again",
+        "share": model["history"][1]["accuracy"],
+    }
+    assert [one["health"]["pictures"] for one in model["classes"]] == [2] * 4
     assert ask(client, draw("stripes", 50)).json()["answers"][0]["top"][0]["label"] == "stripes"
 
     again = client.post("/api/lessons", **form({"square": drawings("square", 10)}))
-    assert ended(client, again.json()[0]["number"])["message"] == "these pictures have been learned already"
+    assert ended(client, again.json()["number"])["message"] == "these pictures have been learned already"
     more = client.post("/api/lessons", **form({"square": drawings("square", 10, first=20)}))
-    assert ended(client, more.json()[0]["number"])["state"] == "done"
+    assert ended(client, more.json()["number"])["state"] == "done"
     assert client.get("/api/model").json()["classes"][3]["pictures"] == 16
 
     assert client.post("/api/rename", json={"name": "dots", "new_name": "points"}).status_code == 200
     forgotten = client.post("/api/forget", json={"name": "points"}).json()
     assert [one["name"] for one in forgotten["classes"]] == ["circle", "stripes", "square"]
     stale = client.post("/api/undo", json={"version": model["version"]})
-    assert (stale.status_code, stale.json()["detail"]) == (
-        409,
-        "the model has changed meanwhile; look at it again first",
-    )
+    assert (stale.status_code, stale.json()["detail"][:27]) == (409, "the model has changed since")
     undone = client.post("/api/undo", json={"version": forgotten["version"]}).json()
     assert [one["name"] for one in undone["classes"]] == ["circle", "points", "stripes", "square"]
+    assert (undone["can_undo"], undone["can_redo"]) == (True, True)
+    assert client.post("/api/redo", json={"version": forgotten["version"]}).status_code == 409  # not the newest now
+    redone = client.post("/api/redo", json={"version": undone["version"]}).json()
+    assert [one["name"] for one in redone["classes"]] == ["circle", "stripes", "square"]
+    assert (redone["version"], redone["can_redo"]) == (forgotten["version"], False)
+    undone = client.post("/api/undo", json={"version": redone["version"]}).json()
     # Whoever forgets a class forgets its examples; those of the others are still at hand.
-    final = client.post("/api/lessons", **form({"triangle": drawings("triangle", 10)})).json()[0]
+    assert [one["health"] is None for one in undone["classes"]] == [False, True, False, False]
+    assert undone["accuracy"] is None
+    final = client.post("/api/lessons", **form({"triangle": drawings("triangle", 10)})).json()
     assert ended(client, final["number"])["result"]["before"]["pictures"] == 8
 
 
@@ -118,18 +127,18 @@ def test_one_class_is_enough_where_nothing_is_trained(open_client, tmp_path):
 def test_pictures_that_may_have_the_wrong_name_are_told_by_their_number(open_client, model):
     client = open_client(model)
     pictures = [*drawings("square", 11), *drawings("stripes", 3, first=30), *drawings("square", 4, first=11)]
-    numbered = client.post("/api/lessons", **form({"square": pictures})).json()[0]["number"]
+    numbered = client.post("/api/lessons", **form({"square": pictures})).json()["number"]
     misfits = ended(client, numbered)["result"]["misfits"]
     odd = {(one["picture"], one["name"], one["answer"]) for one in misfits if one["probability"] > 0.5}
     assert odd
-    assert odd <= {(number, "square", "stripes") for number in (12, 13, 14)}  # some of them are held back
+    assert odd <= {(number, "square", "stripes") for number in (12, 13, 14)}
 
 
 def test_predictions_go_on_from_the_last_committed_model_while_a_class_is_learned(open_client, tmp_path, taught_bytes):
     path = tmp_path / "m.engram"
     path.write_bytes(taught_bytes)
     client = open_client(path)
-    number = client.post("/api/lessons", **form({"square": drawings("square", 12)})).json()[0]["number"]
+    number = client.post("/api/lessons", **form({"square": drawings("square", 12)})).json()["number"]
     versions = []
     while client.get("/api/lessons").json()[-1]["state"] not in ("done", "failed"):
         answer = ask(client, draw("circle", 60))
@@ -143,9 +152,9 @@ def test_predictions_go_on_from_the_last_committed_model_while_a_class_is_learne
 
 def test_cancelling_leaves_the_model_as_it_was(open_client, model, taught_bytes):
     client = open_client(model)
-    first, second = client.post(
-        "/api/lessons", **form({name: drawings(name, 60) for name in ("square", "triangle")})
-    ).json()
+    first, second = (
+        client.post("/api/lessons", **form({name: drawings(name, 60)})).json() for name in ("square", "triangle")
+    )
     assert client.delete(f"/api/lessons/{second['number']}").json()["state"] == "cancelled"  # out of the queue
     wait_for(lambda: client.get("/api/lessons").json()[0]["stage"] == "look")
     client.delete(f"/api/lessons/{first['number']}")
@@ -154,19 +163,19 @@ def test_cancelling_leaves_the_model_as_it_was(open_client, model, taught_bytes)
     assert model.read_bytes() == taught_bytes
     assert client.delete("/api/lessons/99").status_code == 404
     # The worker is there for the next one.
-    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()[0]
+    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()
     assert ended(client, again["number"])["state"] == "done"
 
 
 @pytest.mark.slow
 def test_a_worker_that_dies_fails_its_lesson_and_no_other(open_client, model, taught_bytes):
     client = open_client(model)
-    number = client.post("/api/lessons", **form({"square": drawings("square", 60)})).json()[0]["number"]
+    number = client.post("/api/lessons", **form({"square": drawings("square", 60)})).json()["number"]
     wait_for(lambda: client.get("/api/lessons").json()[0]["stage"] == "look")
     next(child for child in multiprocessing.active_children() if child.name == "engram-worker").kill()
     assert ended(client, number)["message"] == "the learning process ended; the model is as it was"
     assert model.read_bytes() == taught_bytes
-    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()[0]
+    again = client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()
     assert ended(client, again["number"])["state"] == "done"
 
 
@@ -181,8 +190,12 @@ def test_what_others_do_to_the_file_is_seen(open_client, model):
     content = bytearray(model.read_bytes())
     content[-3] ^= 1
     model.write_bytes(content)
-    damaged = client.get("/api/model")
-    assert (damaged.status_code, "does not match its checksum" in damaged.json()["detail"]) == (503, True)
+    damaged = client.get("/api/model").json()
+    assert (damaged["exists"], damaged["can_learn"], damaged["can_undo"]) == (True, False, True)
+    assert "does not match its checksum" in damaged["problem"]
+    assert ask(client, draw("dots", 0)).status_code == 503
+    whole = client.post("/api/undo", json={"version": 0}).json()  # the version that was kept takes its place
+    assert (whole["problem"], len(whole["classes"])) == (None, 3)
     model.unlink()
     assert client.get("/api/model").json()["exists"] is False
 
@@ -199,6 +212,9 @@ def test_what_others_do_to_the_file_is_seen(open_client, model):
         ("rename", {"name": "circle", "new_name": "a\x00b"}, 422, "1 to 80 printable characters"),
         ("rename", {"name": "circle", "new_name": "Unknown"}, 422, "what pictures of no class are called"),
         ("undo", {"version": 1}, 409, "there is nothing to go back to"),
+        ("undo", {"version": 0}, 409, "the model has changed since"),
+        ("redo", {"version": 1}, 409, "nothing to redo"),
+        ("unknown", {"share": 0.7}, 422, "less than or equal to 0.5"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line_and_changes_nothing(
@@ -247,7 +263,8 @@ def test_events_tell_every_change(serve, tmp_path):
     with server.client.stream("GET", "/api/events") as stream:
         told = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
         first = next(told)
-        assert (first["lessons"], first["model"]) == ([], "")
+        assert (first["lessons"], first["model"]) == ([], "0")
+        assert server.client.get("/api/state").json() == first
         server.client.post("/api/lessons", **form({name: drawings(name, 6) for name in ("circle", "dots")}))
         states = [next(told)]
         while states[-1]["lessons"][0]["state"] != "done":
@@ -289,18 +306,40 @@ def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
 
 
 def test_places_of_few_classes_and_of_many():
-    empty = map_classes(np.empty((0, 8)))
+    empty = map_classes(np.empty((0, 8)), [])
     assert (empty.places, empty.shown) == ([], 1.0)
-    (one,) = map_classes(np.ones((1, 8))).places
-    assert (one.x, one.y, one.neighbours, len(one.strands)) == (0, 0, [], 8)
+    (one,) = map_classes(np.ones((1, 8)), "a").places
+    assert (one.x, one.y, one.neighbours) == (0, 0, [])
     means = np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0, 0, 1], [0, 0, -2]])
-    places = map_classes(means).places
+    places = map_classes(means, "abcd").places
     assert places[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
     assert [j for j, _ in places[3].neighbours] == [0, 1, 2]  # the opposite comes last
-    apart = np.array([0, 0, -1]) - (means / np.linalg.norm(means, axis=1, keepdims=True)).mean(axis=0)
-    np.testing.assert_allclose(places[3].strands, apart / np.abs(apart).max(), atol=1e-3)
-    many = map_classes(np.random.default_rng(0).normal(size=(5, 512))).places
-    assert all(len(each.strands) == 48 and max(map(abs, each.strands)) == 1 for each in many)
+
+
+def test_a_map_stays_where_it_was_when_a_class_comes_or_goes():
+    vectors = np.random.default_rng(0).normal(size=(7, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    first = map_classes(vectors[:6], "abcdef")
+    turned = {name: (-at.y, at.x) for name, at in zip("abcdef", first.places, strict=True)}  # a quarter turn
+    again = map_classes(vectors[:6], "abcdef", turned)
+    for name, at in zip("abcdef", again.places, strict=True):
+        np.testing.assert_allclose((at.x, at.y), turned[name], atol=1e-3)
+    mirrored = {name: (-at.x, at.y) for name, at in zip("abcdef", first.places, strict=True)}
+    for name, at in zip("abcdef", map_classes(vectors[:6], "abcdef", mirrored).places, strict=True):
+        np.testing.assert_allclose((at.x, at.y), mirrored[name], atol=1e-3)
+    grown, alone = map_classes(vectors, "abcdefg", turned), map_classes(vectors, "abcdefg")
+
+    def moved(found):
+        now = np.array([(at.x, at.y) for at in found.places[:6]])
+        return np.linalg.norm(now - np.array(list(turned.values())))
+
+    assert moved(grown) < moved(alone) / 2
+    distances = [
+        np.linalg.norm(np.subtract((a.x, a.y), (b.x, b.y))) for a in grown.places for b in grown.places
+    ]  # turning changes none of them
+    same = [np.linalg.norm(np.subtract((a.x, a.y), (b.x, b.y))) for a in alone.places for b in alone.places]
+    np.testing.assert_allclose(distances, same, atol=1e-3)
+    assert hue_of("wren") == hue_of("wren") != hue_of("Wren")
 
 
 def test_a_slim_model_answers_but_cannot_learn(open_client, model):
@@ -325,8 +364,9 @@ def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method
     assert model["map_shows"] is None
     for one in model["classes"]:
         assert one["pictures"] is None
-        assert [one[field] for field in ("strands", "hue", "x", "y", "neighbours")] == [[], None, None, None, []]
-    number = client.post("/api/lessons", **form({"stripes": drawings("stripes", 6)})).json()[0]["number"]
+        assert [one[field] for field in ("health", "x", "y", "neighbours")] == [None, None, None, []]
+        assert 0 <= one["hue"] < 360
+    number = client.post("/api/lessons", **form({"stripes": drawings("stripes", 6)})).json()["number"]
     assert ended(client, number)["state"] == "done"
     said = ask(client, draw("stripes", 50)).json()["answers"][0]
     (expected,) = predict_images(store.read(), [draw("stripes", 50)], top=5, device="cpu")
@@ -347,7 +387,7 @@ def test_a_plan_that_cannot_work_fails_its_lesson(open_client, tmp_path):
 
 
 def test_time_left_is_told_from_the_stage_at_hand():
-    lesson = Lesson(1, {}, False, {}, [], state="learning", stage="train", done=5, total=20)
+    lesson = Lesson(1, {}, False, PLAN, {}, [], state="learning", stage="train", done=5, total=20)
     lesson.stage_began = time.monotonic() - 10
     assert lesson.seconds_left == pytest.approx(30, abs=0.5)
     lesson.done = 0
@@ -376,3 +416,86 @@ def test_who_asks_for_the_model_waits_for_the_one_being_read_and_an_answer_does_
         after = [seen.result().model.names for seen in (first, told)]
     assert ("dots" in meanwhile.model.names, after) == (True, [["circle", "stripes"]] * 2)
     predictor.close()
+
+
+def test_how_classes_are_doing_is_told_without_holding_any_picture_back(open_client, model):
+    client = open_client(model)
+    assert client.get("/api/model").json()["can_leave_out"] is True
+    taught = drawings("square", 10)
+    lesson = ended(client, client.post("/api/lessons", **form({"square": taught})).json()["number"])
+    assert [(one["pictures"], one["held_back"]) for one in lesson["result"]["learned"]] == [(10, 0)]
+    seen = client.get("/api/model").json()
+    health = {one["name"]: one["health"] for one in seen["classes"]}
+    assert {one["basis"] for one in health.values()} == {"leave-one-out"}
+    assert health["square"]["pictures"] == 10
+    expected = examine(ModelStore(model, device="cpu").read(), {})
+    assert health["square"]["share"] == expected.classes["square"].share
+    assert seen["accuracy"]["share"] == expected.overall()[0] == seen["history"][-1]["accuracy"]
+    table = client.get("/api/confusion").json()
+    assert (table["basis"], table["names"]) == ("leave-one-out", ["circle", "dots", "stripes", "square"])
+    rows = {row["name"]: row for row in table["rows"]}
+    assert sum(rows["square"]["answers"].values()) == pytest.approx(1)
+    assert rows["square"]["pictures"] == 10
+
+
+def test_a_restarted_server_says_that_it_cannot_tell_unless_examples_were_kept(open_client, tmp_path):
+    first = {name: drawings(name, 10) for name in ("circle", "dots")}
+    for keep in (False, True):
+        path = tmp_path / f"{keep}.engram"
+        lesson = form(first)
+        lesson["data"]["keep_examples"] = str(keep).lower()
+        before = open_client(path, plan=TRAINED)
+        assert ended(before, before.post("/api/lessons", **lesson).json()["number"])["state"] == "done"
+        assert before.get("/api/model").json()["accuracy"]["basis"] == "asked again"
+        after = open_client(path, plan=TRAINED)
+        seen = after.get("/api/model").json()
+        assert (seen["keeps_examples"], seen["example_bytes"] > 0, seen["accuracy"] is None) == (keep, keep, not keep)
+        number = after.post("/api/lessons", **form({"stripes": drawings("stripes", 10)})).json()["number"]
+        result = ended(after, number)["result"]
+        assert (result["new"]["pictures"], result["before"]["pictures"]) == (2, 4 if keep else 0)
+        seen = after.get("/api/model").json()
+        assert (seen["history"][-1]["accuracy"] is None, seen["accuracy"] is None) == (not keep, not keep)
+        assert [one["health"] is None for one in seen["classes"]] == [not keep, not keep, False]
+        told = after.get("/api/confusion").json()
+        assert [row["name"] for row in told["rows"]] == (["circle", "dots", "stripes"] if keep else ["stripes"])
+
+
+def test_more_classes_than_lessons_may_wait_are_one_lesson_all_or_nothing(open_client, model, taught_bytes):
+    client = open_client(model, limits=Limits(lessons=1))
+    names = [f"shape {i}" for i in range(12)]
+    pictures = {name: drawings("square", 1, first=i) for i, name in enumerate(names)}
+    damaged = draw("dots", 3)[:200]  # its header can be read, and nothing more
+    number = client.post("/api/lessons", **form({**pictures, "odd": [damaged]})).json()["number"]
+    failed = ended(client, number)
+    assert (failed["state"], failed["message"]) == (
+        "failed", "odd: none of its pictures can be read; nothing was learned",
+    )  # fmt: skip
+    assert model.read_bytes() == taught_bytes
+    done = ended(client, client.post("/api/lessons", **form(pictures)).json()["number"])
+    assert [one["name"] for one in done["result"]["learned"]] == names
+    seen = client.get("/api/model").json()
+    assert len(seen["classes"]) == 15
+    undone = client.post("/api/undo", json={"version": seen["version"]}).json()
+    assert len(undone["classes"]) == 3
+
+
+def test_a_name_that_looks_like_a_slip_is_asked_about(open_client, model):
+    client = open_client(model)
+    slip = client.post("/api/lessons", **form({"Circle": drawings("circle", 3, first=30)}))
+    assert (slip.status_code, slip.json()["similar"]) == (409, {"Circle": "circle"})
+    both = client.post("/api/lessons", **form({"Kite": drawings("square", 2), "kite": drawings("square", 2, first=9)}))
+    assert (both.status_code, both.json()["similar"]) == (409, {"Kite": "kite", "kite": "Kite"})
+    meant = form({"Circle": drawings("circle", 3, first=30)})
+    meant["data"]["distinct"] = "true"
+    assert client.post("/api/lessons", **meant).status_code == 202
+
+
+def test_how_much_is_refused_can_be_set_and_undone(open_client, model):
+    client = open_client(model)
+    before = client.get("/api/model").json()["unknown"]
+    seen = client.post("/api/unknown", json={"share": 0.2}).json()
+    place = ModelStore(model, device="cpu").read()
+    assert (seen["unknown"]["share"], seen["unknown"]["below"]) == (0.2, place.clf.unknown_below(0.2))
+    assert ask(client, draw("circle", 40)).json()["unknown_below"] == place.clf.unknown_below(0.2) > before["below"]
+    assert (seen["history"][-1]["what"], seen["history"][-1]["share"]) == ("refuse", 0.2)
+    assert client.post("/api/undo", json={"version": seen["version"]}).json()["unknown"] == before

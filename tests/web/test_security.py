@@ -17,9 +17,12 @@ from PIL import Image
 from engram import IncrementalClassifier, cli
 from engram.store import ImageBytes
 from engram.testing import blobs
-from engram.web.limits import Limits
+from engram.web.addresses import PublicUrl, host_check, is_loopback, own_names, page_addresses
+from engram.web.limits import Limits, RefusedError
 from engram.web.routes import page
-from engram.web.security import Guard, host_check, is_loopback
+from engram.web.security import Guard
+from engram.web.token import kept_token
+from engram.web.uploads import class_name, similar_name
 
 TOKEN = "a-token-of-some-length"
 
@@ -40,6 +43,11 @@ def one(content: bytes = b"", **more):
         ({"upload_bytes": 2_000_000}, one(bytes(2_100_000)), 413, "larger than 2 MB"),
         ({"asked_at_once": 2}, {"files": [("picture", ("x", b"1"))] * 3}, 413, "more than 2 pictures in one request"),
         ({"pixels": 1_000_000}, one(png(1001, 1000)), 413, "1001×1000 pixels, more than 1 million"),
+        ({"asked_pixels": 1_000_000}, {"files": [("picture", ("x", png(800, 800)))] * 2}, 413,
+         "these pictures have 1 million pixels, more than 1 million; send fewer at once"),
+        ({"pixels_per_client": 10_000}, one(png(200, 200)), 429, "pixels from this address would be under way"),
+        ({"bytes_in_flight": 100_000}, one(bytes(100_000)), 429, "too many pictures are being sent at the same time"),
+        ({}, one(png(30_000, 30_000)), 413, "picture 1 has 900 million pixels, more than 40 million; make it smaller"),
         ({"predictions": 0}, one(), 429, "questions are waiting already"),
         ({}, {"json": {}}, 415, "multipart/form-data"),
         ({}, {"data": {"label": "x"}, "files": [("other", ("x", b"1"))]}, 422, "holds no pictures"),
@@ -67,6 +75,7 @@ def test_limits_hold_where_no_length_is_announced(open_client, model):
     ("limits", "labels", "n", "status", "message"),
     [
         ({"pictures": 3}, ["square"], 4, 413, "more than 3 pictures"),
+        ({"taught_pixels": 100_000}, ["square"], 4, 413, "send fewer at once, or make them smaller"),
         ({}, ["square", "dots"], 3, 422, "3 pictures, but 2 labels"),
         ({}, [], 2, 422, "says nowhere what the pictures show"),
         ({}, ["x" * 81], 1, 422, "1 to 80 printable characters"),
@@ -131,10 +140,10 @@ def test_only_formats_of_cameras_and_browsers_are_opened(open_client, model):
     client = open_client(model)
     assert "JPEG, PNG" in client.post("/api/predict", **one(file.getvalue())).json()["answers"][0]["problem"]
     mixed = form({"square": [file.getvalue(), *drawings("square", 5)]})
-    lesson = client.post("/api/lessons", **mixed).json()[0]
+    lesson = client.post("/api/lessons", **mixed).json()
     assert [bad["picture"] for bad in lesson["unreadable"]] == [1]
     broken = draw("square", 9)[:300]  # begins like a picture: found out only when it is decoded
-    lesson = client.post("/api/lessons", **form({"square": [*drawings("square", 4), broken]})).json()[0]
+    lesson = client.post("/api/lessons", **form({"square": [*drawings("square", 4), broken]})).json()
     assert [bad["picture"] for bad in ended(client, lesson["number"])["unreadable"]] == [5]
 
 
@@ -146,10 +155,44 @@ def test_only_formats_of_cameras_and_browsers_are_opened(open_client, model):
         ("127.0.0.1", "192.168.0.7:8000", False), ("127.0.0.1", "127.0.0.1.evil.example", False),
         ("127.0.0.1", "[", False), ("0.0.0.0", "192.168.0.7:8000", True), ("0.0.0.0", "evil.example", False),
         ("box.example", "box.example:80", True), ("box.example", "other.example", False),
+        ("0.0.0.0", "BOX.local:8000", True), ("0.0.0.0", "box.lan", True), ("0.0.0.0", "other.local", False),
+        ("127.0.0.1", "box.local", False),
     ],
 )  # fmt: skip
-def test_names_the_server_answers_to(bound, host, accepted):
+def test_names_the_server_answers_to(monkeypatch, bound, host, accepted):
+    monkeypatch.setattr("socket.gethostname", lambda: "Box.lan")
     assert host_check(bound)(host) is accepted
+
+
+def test_addresses_that_other_devices_can_open(monkeypatch):
+    monkeypatch.setattr("socket.gethostname", lambda: "Box.lan")
+    assert own_names() == ["box.local", "box.lan"]
+    assert page_addresses("127.0.0.1", 80) == ["http://127.0.0.1:80/"]
+    assert page_addresses("::1", 80) == ["http://[::1]:80/"]
+    assert page_addresses("box.example", 80) == ["http://box.example:80/"]
+    everywhere = page_addresses("0.0.0.0", 80)
+    assert everywhere[-1] == "http://box.local:80/"
+    assert not any("0.0.0.0" in address for address in everywhere)
+    monkeypatch.setattr("socket.socket.connect", lambda self, address: (_ for _ in ()).throw(OSError("no network")))
+    assert page_addresses("0.0.0.0", 80) == ["http://127.0.0.1:80/", "http://box.local:80/"]
+    assert page_addresses("::", 80) == ["http://[::1]:80/", "http://box.local:80/"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://Birds.example", "https://birds.example/"), ("http://b.example:8080/x", "http://b.example:8080/x/"),
+        ("https://b.example:443/", "https://b.example/"), ("https://[::1]:8443", "https://[::1]:8443/"),
+        ("b.example", None), ("ftp://b.example", None), ("https://", None), ("https://b.example?x=1", None),
+        ("https://me@b.example", None), ("https://b.example:port", None), ("https://b.example#x", None),
+    ],
+)  # fmt: skip
+def test_the_public_address_is_an_address(text, shown):
+    if shown is None:
+        with pytest.raises(ValueError, match="not the address of a page"):
+            PublicUrl.parse(text)
+    else:
+        assert str(PublicUrl.parse(text)) == shown
 
 
 def test_loopback():
@@ -166,6 +209,9 @@ def test_other_sites_cannot_reach_it(open_client, model):
     ):  # fmt: skip
         for path in ("/api/predict", "/api/forget", "/api/undo", "/api/lessons"):
             assert client.post(path, headers=headers).status_code == 403, (path, headers)
+        for path in ("/api/model", "/api/model/onnx", "/api/model/file", "/api/events", "/api/openapi.json"):
+            assert client.get(path, headers=headers).status_code == 403, (path, headers)
+        assert client.get("/", headers=headers).status_code == 200  # whoever follows a link sees the page
         assert client.delete("/api/lessons/1", headers=headers).status_code == 403
     own = {"Origin": "http://127.0.0.1:8000", "Sec-Fetch-Site": "same-origin"}
     assert client.post("/api/rename", json={"name": "dots", "new_name": "points"}, headers=own).status_code == 200
@@ -175,21 +221,154 @@ def test_nothing_without_the_token(open_client, model, monkeypatch):
     client = open_client(model, bound="0.0.0.0", token=TOKEN)
     paths = [path for path in client.app.openapi()["paths"] if "{" not in path]
     assert len(paths) > 8
-    for path in [*paths, *(route.path for route in page.router.routes), "/app.js", "/api/openapi.json"]:
+    drawn_with = {"/style.css", "/icon.svg"}  # the page that asks for the token is
+    for path in {*paths, *(route.path for route in page.router.routes), "/app.js", "/api/openapi.json"} - drawn_with:
         refused = client.get(path)
         assert (refused.status_code, "the address with the token" in refused.json()["detail"]) == (401, True), path
+    assert [client.get(path).status_code for path in drawn_with] == [200, 200]
     for wrong in ("", "x", TOKEN[:-1], TOKEN + "x", "é"):
         assert client.get("/api/model", headers={"Authorization": f"Bearer {wrong}".encode()}).status_code == 401
         assert client.get("/", params={"token": wrong}).status_code == 401
+        assert client.get("/api/model", headers={"Cookie": f"engram_token_8000={wrong}".encode()}).status_code == 401
     assert client.get("/api/model", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
     compared = []
     monkeypatch.setattr("hmac.compare_digest", lambda a, b: compared.append((a, b)) or a == b)
     entered = client.get("/", params={"token": TOKEN}, follow_redirects=False)
-    assert (entered.status_code, entered.headers["location"]) == (303, "/")
+    assert (entered.status_code, entered.headers["location"]) == (303, "./")
     assert compared == [(TOKEN.encode(), TOKEN.encode())]
-    assert re.search(r"HttpOnly;.*SameSite=strict", entered.headers["set-cookie"])
+    # Lax, so that it is there when a link elsewhere is followed; gone with the browser, as the token with the server.
+    assert entered.headers["set-cookie"] == f"engram_token_8000={TOKEN}; HttpOnly; Path=/; SameSite=lax"
     assert client.get("/api/model").status_code == 200  # the cookie
     assert client.get("/api/model", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_a_browser_without_the_token_is_asked_for_it(open_client, model):
+    client = open_client(model, bound="0.0.0.0", token=TOKEN)
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8", "Sec-Fetch-Site": "cross-site"}
+    asked = client.get("/", headers=browser)
+    assert (asked.status_code, asked.headers["content-type"]) == (401, "text/html; charset=utf-8")
+    assert '<form method="get" action="./">' in asked.text
+    assert "form-action 'self'" in asked.headers["content-security-policy"]
+    assert not re.search(r"<script|<style| style=| on[a-z]+=|https?:|\{|not the token", asked.text)
+    again = client.get("/", params={"token": "<b>wrong"}, headers=browser)
+    assert (again.status_code, "not the token of this server" in again.text, "wrong" in again.text) == (
+        401,
+        True,
+        False,
+    )
+    assert client.get("/api/model", headers={"Accept": "text/html"}).json()["detail"].startswith("open the address")
+    entered = client.get("/", params={"token": TOKEN}, headers=browser)
+    assert (entered.status_code, "<main" in entered.text, "needs a token" in entered.text) == (200, True, False)
+
+
+def test_two_servers_of_one_host_do_not_log_each_other_out(open_client, model):
+    """Browsers know no ports when they send cookies."""
+    jar, tokens = {}, {8000: TOKEN, 9000: "another-token-of-some-length"}
+    for port, token in tokens.items():
+        client = open_client(model, bound="0.0.0.0", token=token)
+        host = {"Host": f"127.0.0.1:{port}"}
+        entered = client.get("/", params={"token": token}, headers=host, follow_redirects=False)
+        name, _, value = entered.headers["set-cookie"].partition(";")[0].partition("=")
+        jar[name] = value
+    for port, token in tokens.items():
+        client = open_client(model, bound="0.0.0.0", token=token)
+        both = "; ".join(f"{name}={value}" for name, value in jar.items())
+        headers = {"Host": f"127.0.0.1:{port}", "Cookie": f"odd[name]=x; {both}"}
+        assert client.get("/api/model", headers=headers).status_code == 200
+
+
+def test_behind_a_proxy(open_client, model):
+    public = PublicUrl.parse("https://birds.example/page")
+    client = open_client(model, token=TOKEN, public=public, token_is_kept=True)
+    entered = client.get("/", params={"token": TOKEN}, headers={"Host": "birds.example"}, follow_redirects=False)
+    assert entered.headers["set-cookie"] == (
+        f"engram_token_={TOKEN}; HttpOnly; Max-Age=2592000; Path=/page/; SameSite=lax; Secure"
+    )
+    sent = {"Authorization": f"Bearer {TOKEN}", "Origin": "https://birds.example"}
+    wanted = {"json": {"name": "nobody"}}  # is let in, and not found
+    for host in ("birds.example", "127.0.0.1:8000"):  # as the proxy passes it on
+        assert client.post("/api/forget", headers=sent | {"Host": host}, **wanted).status_code == 404
+    assert client.post("/api/forget", headers=sent | {"Host": "evil.example"}, **wanted).status_code == 403
+    for origin in ("https://evil.example", "http://birds.example.evil", "https://birds.example:8443"):
+        assert client.post("/api/forget", headers=sent | {"Origin": origin}, **wanted).status_code == 403
+
+
+def test_encrypted_connections_get_a_secure_cookie(open_client, model):
+    client = open_client(model, bound="0.0.0.0", token=TOKEN)
+    for scheme, secure in (("http", False), ("https", True)):
+        entered = client.get(f"{scheme}://127.0.0.1:8000/", params={"token": TOKEN}, follow_redirects=False)
+        assert ("Secure" in entered.headers["set-cookie"]) is secure
+
+
+def test_a_token_is_kept_in_a_file(tmp_path):
+    path = tmp_path / "token"
+    token = kept_token(path)
+    assert re.fullmatch(r"[\w-]{32}", token)
+    assert (kept_token(path), path.stat().st_mode & 0o777) == (token, 0o600)
+    assert [each.name for each in tmp_path.iterdir()] == ["token"]
+    for content in ("", "too-short", "with spaces in it, and long", "ünïcödé-and-long-enough"):
+        path.write_text(content)
+        with pytest.raises(ValueError, match="holds no token"):
+            kept_token(path)
+    path.write_text("a-token-of-my-own-choice\n")
+    assert kept_token(path) == "a-token-of-my-own-choice"
+    for mode in (0o640, 0o604):
+        path.chmod(mode)
+        with pytest.raises(ValueError, match="others on this machine may read"):
+            kept_token(path)
+    with pytest.raises(ValueError, match=r"cannot use .*No such file"):
+        kept_token(tmp_path / "no" / "token")
+    with pytest.raises(ValueError, match="cannot use"):
+        kept_token(tmp_path)
+
+
+def test_after_a_restart_with_a_kept_token_pages_go_on(serve, model, tmp_path):
+    first = serve(model, "--token-file", str(tmp_path / "token"))
+    assert first.client.get("/api/model").status_code == 401  # although it is this machine
+    assert first.client.get(first.address, follow_redirects=True).status_code == 200
+    port, cookies = first.client.base_url.port, dict(first.client.cookies)
+    first.stop()
+    again = serve(model, "--token-file", str(tmp_path / "token"), "--port", str(port))
+    again.client.cookies.update(cookies)
+    assert again.client.get("/api/model").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("  Great   tit ", "Great tit"), ("cafe\u0301", "caf\u00e9"), ("\U0001f469\u200d\U0001f33e", None),
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", None), ("\u2764\ufe0f", None),
+        ("e\u0301" * 80, "\u00e9" * 80),
+    ],
+)  # fmt: skip
+def test_names_of_all_scripts(text, name):
+    assert class_name(text, Limits()) == (name or text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "\u200d", "\u200c\u200d", "a\x00b", "a\u202eb", "a\u2066b", "a\u200eb", "\ud800", "x" * 81, "\ufeffa"],
+)
+def test_names_that_would_deceive_are_refused(text):
+    with pytest.raises(RefusedError):
+        class_name(text, Limits())
+
+
+@pytest.mark.parametrize("text", ["unknown", "UNKNOWN", "\uff35nknown", "un\u200cknown"])
+def test_no_class_is_called_like_no_class(text):
+    with pytest.raises(RefusedError):
+        class_name(text, Limits())
+
+
+def test_names_that_differ_in_case_or_form_alone():
+    known = ["Robin", "Stra\u00dfe", "caf\u00e9"]
+    assert similar_name("robin", known) == "Robin"
+    assert similar_name("STRASSE", known) == "Stra\u00dfe"
+    assert similar_name("\uff32obin", known) == "Robin"
+    assert similar_name("Cafe\u0301", known) == "caf\u00e9"
+    assert similar_name("ro\u200cbin", known) == "Robin"
+    assert similar_name("Robin", known) is None
+    assert similar_name("cafe", known) is None
 
 
 def test_every_answer_carries_the_headers(open_client, model):
@@ -267,7 +446,7 @@ def test_pictures_are_in_memory_only_and_gone_after_the_lesson(serve, tmp_path, 
     temporary.mkdir()
     server = serve(model, TMPDIR=str(temporary))
     before = set(cwd.iterdir())
-    number = server.client.post("/api/lessons", **form({"noise": noise})).json()[0]["number"]
+    number = server.client.post("/api/lessons", **form({"noise": noise})).json()["number"]
     looked = 0
     while server.client.get("/api/lessons").json()[0]["state"] in ("waiting", "learning"):
         for pid in (server.process.pid, server.worker()):
@@ -297,7 +476,7 @@ def test_no_picture_is_left_in_the_servers_memory(open_client, model):
     del held
     client = open_client(model)
     for name in ("square", "triangle"):
-        number = client.post("/api/lessons", **form({name: drawings(name, 6)})).json()[0]["number"]
+        number = client.post("/api/lessons", **form({name: drawings(name, 6)})).json()["number"]
         assert ended(client, number)["state"] == "done"
         client.post("/api/predict", **one())
         wait_for(lambda: pictures() == before, 5)
@@ -317,7 +496,7 @@ def test_a_server_that_is_killed_while_it_learns_leaves_the_model_and_no_worker(
     again = serve(model)
     assert again.client.get("/api/lessons").json() == []
     assert len(again.client.get("/api/model").json()["classes"]) == 3
-    number = again.client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()[0]["number"]
+    number = again.client.post("/api/lessons", **form({"square": drawings("square", 5)})).json()["number"]
     assert ended(again.client, number)["state"] == "done"  # no lock is left behind
     again.stop()
     assert again.process.returncode in (0, 130, -signal.SIGINT)
@@ -325,10 +504,11 @@ def test_a_server_that_is_killed_while_it_learns_leaves_the_model_and_no_worker(
 
 def test_beyond_this_machine_a_token_is_printed_once(serve, model):
     server = serve(model, "--host", "0.0.0.0")
-    assert re.fullmatch(r"http://0\.0\.0\.0:\d+/\?token=[\w-]{32}", server.address)
-    port = server.address.split(":")[2].split("/")[0]
-    assert server.client.get(f"http://127.0.0.1:{port}/api/model").status_code == 401
-    entered = server.client.get(server.address.replace("0.0.0.0", "127.0.0.1"), follow_redirects=True)
+    printed = re.fullmatch(r"http://([\d.]+):(\d+)/\?token=[\w-]{32}", server.address)
+    assert printed
+    assert printed[1] != "0.0.0.0"  # which is no address to open
+    assert server.client.get(f"http://127.0.0.1:{printed[2]}/api/model").status_code == 401
+    entered = server.client.get(server.address, follow_redirects=True)
     assert (entered.status_code, "engram" in entered.text) == (200, True)
 
 
@@ -340,6 +520,8 @@ def test_beyond_this_machine_a_token_is_printed_once(serve, model):
         (["m.engram", "--backbone", "vgg99"], "no backbone is called 'vgg99'"),
         (["m.engram", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1, port 8000"),
         (["m.engram", "--host", "no such host"], "cannot listen on no such host"),
+        (["m.engram", "--public-url", "birds.example"], "not the address of a page; write https://NAME"),
+        (["m.engram", "--token-file", "vectors.engram"], "vectors.engram holds no token"),
         (["m.engram", "--set", "epochs"], "is not NAME=VALUE"),
         (["m.engram", "--set", "epochs=3"], "has no setting 'epochs'"),
     ],

@@ -1,4 +1,4 @@
-"""engram info, history, forget, rename, undo: looking at a model and changing it without pictures."""
+"""engram info, history, forget, rename, undo, redo: looking at a model and changing it without pictures."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +24,15 @@ _NO_SAMPLES = (
 _SAMPLES = (
     "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
 )
+_EXAMPLES = (
+    "Of each class the feature vectors of up to 20 pictures that were held back are stored, to check it again with: "
+    "whoever made this model wanted that (--keep-examples). Not stored: no picture, no file name. {checked}."
+)
 
+_RIGHT = {
+    "leave-one-out": "right: how often its pictures would be recognised, each judged as if it had not been learned",
+    "asked again": "right: how many of the pictures that were held back are recognised now",
+}
 _UNKNOWN = {
     "leave-one-out": "by the method's own rule, which follows what the model learns",
     "held back": "below similarity {below:.3f}, from {pictures:,} pictures held back",
@@ -35,21 +43,34 @@ _UNKNOWN = {
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
 def info(model: ExistingModel, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    about = open_store(model).info()
-    text = _SAMPLES if about["keeps_samples"] else _NO_SAMPLES
+    from engram.store import examine
+
+    store = open_store(model)
+    present = store.read()
+    about, health = store.info(present), examine(present, present.examples)
+    text = _SAMPLES if about["keeps_samples"] else _EXAMPLES if present.examples else _NO_SAMPLES
     not_stored = text.format(kept=about["kept_per_class"], checked=_CHECKED)
+    for one in about["classes"]:
+        told = health.classes[one["name"]]
+        one["right"], one["taken_for"] = (told.share, told.taken_for) if told else (None, {})
     if as_json:
-        print_json({**about, "not_stored": not_stored})
+        accuracy, basis = health.overall()
+        print_json({**about, "accuracy": accuracy, "basis": basis, "not_stored": not_stored})
         return
     out = Console(highlight=False)
     table = Table(title=f"{escape(str(model))}: {len(about['classes'])} classes")
-    for heading in ("class", "pictures", "learned", "increment"):
-        table.add_column(heading, justify="left" if heading in ("class", "learned") else "right", overflow="fold")
+    for heading in ("class", "pictures", "right", "taken for", "learned", "increment"):
+        numeric = heading in ("pictures", "right", "increment")
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for one in about["classes"]:
         pictures = "" if one["pictures"] is None else f"{one['pictures']:,}"
+        right = "" if one["right"] is None else percent(one["right"])
         increment = {None: "", 0: "base"}.get(one["increment"], str(one["increment"]))
-        table.add_row(escape(one["name"]), pictures, one["learned"] or "", increment)
+        taken = ", ".join(list(one["taken_for"])[:2])
+        table.add_row(escape(one["name"]), pictures, right, escape(taken), one["learned"] or "", increment)
     out.print(table)
+    if any(health.classes.values()):
+        out.print(_RIGHT[health.basis], markup=False, soft_wrap=True)
     for line in _lines(about):
         out.print(line, markup=False, soft_wrap=True)
     out.print(not_stored, markup=False)
@@ -161,7 +182,7 @@ def rename(
 def undo(model: ExistingModel, yes: Yes = False, wait: Wait = 60.0, as_json: AsJson = False) -> None:
     """Take the last change back: the version before takes the model's place, byte for byte.
 
-    A damaged model gives way to the last version that is whole.
+    A damaged model gives way to the last version that is whole. engram redo makes the change again.
     """
     store = open_store(model, wait=wait)
     _confirm("Take the last change back?", yes)
@@ -171,6 +192,17 @@ def undo(model: ExistingModel, yes: Yes = False, wait: Wait = 60.0, as_json: AsJ
         print_json({"undone": undone and vars(undone), "classes": names})
     what = describe(undone) if undone else "the damaged file was replaced"
     note(f"undone: {what}; {model} knows {len(names)} classes")
+
+
+@app.command(epilog="Example:\n\nengram redo birds.engram", rich_help_panel=CARE)
+def redo(model: ExistingModel, wait: Wait = 60.0, as_json: AsJson = False) -> None:
+    """Make the change again that engram undo took back last, byte for byte."""
+    store = open_store(model, wait=wait)
+    redone = store.redo()
+    names = store.read().names
+    if as_json:
+        print_json({"redone": vars(redone), "classes": names})
+    note(f"made again: {describe(redone)}; {model} knows {len(names)} classes")
 
 
 def _confirm(question: str, yes: bool) -> None:

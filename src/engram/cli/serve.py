@@ -2,6 +2,7 @@
 
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,9 @@ _EXAMPLES = """Examples:
 
 engram serve birds.engram                       # a page on this machine; the file need not exist yet
 
-engram serve birds.engram --host 0.0.0.0        # for others too: prints an address with a token in it"""
+engram serve birds.engram --host 0.0.0.0        # for others too: prints an address with a token in it
+
+engram serve birds.engram --public-url https://birds.example.org   # behind a proxy that speaks https"""
 
 
 @app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
@@ -23,6 +26,14 @@ def serve(
         "127.0.0.1"
     ),
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
+    public_url: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The page's address if a proxy serves it. A token is asked for."),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep the token in FILE, so that it is the same after a restart."),
+    ] = None,
     open_page: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the page in a browser, if there is a terminal here.")
     ] = True,
@@ -35,19 +46,18 @@ def serve(
 
     Pictures sent to it are decoded in memory and gone after the lesson; the model file is all that stays.
     """
-    if find_spec("uvicorn") is None or find_spec("fastapi") is None or find_spec("multipart") is None:
+    if not all(map(find_spec, ("uvicorn", "fastapi", "multipart", "segno"))):
         raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
     import logging
-    import secrets
     import socket
     import webbrowser
 
-    import uvicorn
-
     from engram.settings import parse_settings
     from engram.store import Plan
+    from engram.web.addresses import PublicUrl, is_loopback, page_addresses
     from engram.web.app import create_app
-    from engram.web.security import is_loopback
+    from engram.web.connections import PageServer
+    from engram.web.token import kept_token, new_token
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
     plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=parse_settings(settings or ()))
@@ -63,7 +73,8 @@ def serve(
         plan.require_same(clf)
     else:
         plan.new_classifier(plan.new_backbone(), device)
-    token = None if is_loopback(host) else secrets.token_urlsafe(24)
+    public = PublicUrl.parse(public_url) if public_url else None
+    token = kept_token(token_file) if token_file else None if is_loopback(host) and not public else new_token()
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Only on sockets declared as TCP does asyncio send at once; on others every answer waits 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
@@ -73,14 +84,28 @@ def serve(
         except OSError as error:
             reason = error.strerror or error
             raise ValueError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from None
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
+        places = [str(public)] if public else page_addresses(host, listening.getsockname()[1])
+        address, *others = [place + (f"?token={token}" if token else "") for place in places]
         note(f"serving {model}; Ctrl-C ends it")
         typer.echo(address)
-        if open_page and sys.stderr.isatty():
-            webbrowser.open(address)
-        config = uvicorn.Config(
-            create_app(store, plan, bound=host, token=token), log_level="warning", server_header=False,
-            timeout_graceful_shutdown=2, timeout_keep_alive=30, h11_max_incomplete_event_size=64_000,
-        )  # fmt: skip
-        uvicorn.Server(config).run(sockets=[listening])
+        for other in others:
+            note(f"also {other}")
+        if sys.stderr.isatty():
+            if token:
+                _draw(address)
+            if open_page:
+                webbrowser.open(address)
+        page = create_app(store, plan, bound=host, public=public, token=token, token_is_kept=token_file is not None)
+        server = page.state.server
+        PageServer(page, server.limits, server.begin_closing, behind_proxy=public is not None).run(sockets=[listening])
+
+
+def _draw(address: str) -> None:
+    """A QR code, which a phone's camera opens."""
+    import io
+
+    import segno
+
+    drawing = io.StringIO()
+    segno.make(address, error="l").terminal(drawing, compact=True)
+    note(drawing.getvalue())

@@ -3,7 +3,17 @@
 from engram.images.cache import CacheEntry, FeatureCache
 from engram.images.cached_features import CachedFeatures
 from engram.images.decode import ImageError, load_image, source_name
-from engram.images.extraction import Features, Images, Pictures, extract, holds_pictures, stream
+from engram.images.extraction import (
+    Features,
+    Images,
+    Lookable,
+    Pictures,
+    Prepared,
+    extract,
+    holds_pictures,
+    prepare,
+    stream,
+)
 from engram.images.forward import Unreadable
 
 __all__ = [
@@ -13,11 +23,14 @@ __all__ = [
     "Features",
     "ImageError",
     "Images",
+    "Lookable",
     "Pictures",
+    "Prepared",
     "Unreadable",
     "extract",
     "holds_pictures",
     "load_image",
+    "prepare",
     "source_name",
     "stream",
 ]

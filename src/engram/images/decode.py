@@ -21,6 +21,8 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 
+_STRIP = 64  # rows
+
 # A PIL image that was opened but not read yet must not be read by two threads at once.
 _reading = threading.Lock()
 
@@ -103,16 +105,27 @@ def _from_deep_grey(image: Image.Image) -> Image.Image:
 
     16-bit images, as which older Pillows report mode I for PNG, span 0..65535 by definition. For other integers and for
     floats no file says what is white: 0..1 (floats), 0..255 and 0..65535 are taken for what they look like, anything
-    else is stretched from its darkest to its brightest value.
+    else is stretched from its darkest to its brightest value. It is done in strips: in 64 bits a large image would take
+    gigabytes.
     """
-    grey = np.nan_to_num(np.asarray(image).astype(np.float64))
-    low, high = float(grey.min()), float(grey.max())
+    grey = np.asarray(image)
+    strips = [grey[top : top + _STRIP] for top in range(0, len(grey), _STRIP)]
     if image.mode.startswith("I;16") or image.format == "PNG":
         low, high = 0.0, 65535.0
-    elif low >= 0 and high <= 65535:
-        low, high = 0.0, 1.0 if image.mode == "F" and high <= 1 else 255.0 if high <= 255 else 65535.0
-    grey = (grey - low) * (255.0 / ((high - low) or 1.0))
-    return Image.fromarray(np.rint(grey).astype(np.uint8)).convert("RGB")
+    else:
+        low = min(float(_as_doubles(strip).min()) for strip in strips)
+        high = max(float(_as_doubles(strip).max()) for strip in strips)
+        if low >= 0 and high <= 65535:
+            low, high = 0.0, 1.0 if image.mode == "F" and high <= 1 else 255.0 if high <= 255 else 65535.0
+    scaled = np.empty(grey.shape, np.uint8)
+    for top, strip in zip(range(0, len(grey), _STRIP), strips, strict=True):
+        scaled[top : top + _STRIP] = np.rint((_as_doubles(strip) - low) * (255.0 / ((high - low) or 1.0)))
+    return Image.fromarray(scaled).convert("RGB")
+
+
+def _as_doubles(strip: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    doubles: np.ndarray[Any, Any] = np.nan_to_num(strip.astype(np.float64))
+    return doubles
 
 
 def _from_array(array: np.ndarray[Any, Any]) -> Image.Image:

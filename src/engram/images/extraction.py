@@ -1,10 +1,11 @@
 """Images in, features out: decoding and the network share the machine, and memory stays bounded."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import torch
@@ -15,9 +16,17 @@ from engram.device import resolve_device
 from engram.images.decode import ImageError, ImageSource, load_image, source_name
 from engram.images.forward import Array, Batch, Decoded, Unreadable, on_cpu, on_gpu
 
+
+class Prepared(NamedTuple):
+    """An image as a network takes it, made by `prepare` where decoding has to happen elsewhere."""
+
+    pixels: Array  # uint8 (3, H, W)
+
+
 # What the classifier takes: paths, PIL images, or one uint8 array (N, H, W, 3).
 Pictures = Sequence[str | os.PathLike[str] | Image.Image] | Array
 Images = Sequence[ImageSource] | Array  # uint8 (N, H, W, 3) or (N, H, W) where it is one array
+Lookable = Images | Sequence[Prepared]
 Progress = Callable[[int, int], None]  # images done, images in all
 Skipped = tuple[str, str]  # name, reason
 
@@ -86,7 +95,7 @@ def extract(
 
 
 def stream(
-    images: Images, backbone: Backbone, *, positions: Sequence[int] | None = None, **options: Unpack[Options]
+    images: Lookable, backbone: Backbone, *, positions: Sequence[int] | None = None, **options: Unpack[Options]
 ) -> Iterator[Batch]:
     """Yield the features of the images at `positions` (all) batch by batch, in order; see `extract`.
 
@@ -95,7 +104,7 @@ def stream(
     check_images(images)
     device = resolve_device(options.get("device", "auto"))
     batch_size, workers, strict = options.get("batch_size"), options.get("workers"), options.get("strict", False)
-    backbone.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    _place(backbone, device)
     size = batch_size or _batch_size(images, backbone.preprocess.size, device)
     if size < 1 or (workers is not None and workers < 1):
         raise ValueError(f"batch_size and workers must be at least 1, got {batch_size} and {workers}")
@@ -108,6 +117,13 @@ def stream(
 
     run = on_cpu if device.type == "cpu" else on_gpu
     return run(chunks, decode, backbone, device, workers)
+
+
+def prepare(source: ImageSource | Prepared, preprocess: Preprocess, name: str = "image") -> Prepared:
+    """Decode an image for a network that asks for this preprocessing; it is called `name` if it has no name."""
+    if isinstance(source, Prepared):
+        return source
+    return Prepared(preprocess.image(load_image(source, source_name(source) or name)))
 
 
 def holds_pictures(X: object) -> bool:
@@ -123,7 +139,7 @@ def holds_pictures(X: object) -> bool:
     return isinstance(X[0], str | os.PathLike | bytes | Image.Image)
 
 
-def check_images(images: Images) -> None:
+def check_images(images: Lookable) -> None:
     """Refuse what is not a sequence of images, before any work is done."""
     if isinstance(images, np.ndarray):
         if images.dtype != np.uint8 or not (images.ndim == 3 or (images.ndim == 4 and images.shape[3] == 3)):
@@ -132,7 +148,18 @@ def check_images(images: Images) -> None:
         raise TypeError(f"expected a list of pictures or one uint8 array, got a single {type(images).__name__}")
 
 
-def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
+def _place(backbone: Backbone, device: torch.device) -> None:
+    """Move the network to the device, channels last; not again where it is, because that takes a millisecond or two."""
+
+    def is_there(tensor: torch.Tensor) -> bool:
+        there = tensor.device.type == device.type and device.index in (None, tensor.device.index)
+        return there and (tensor.ndim != 4 or tensor.is_contiguous(memory_format=torch.channels_last))
+
+    if not all(map(is_there, itertools.chain(backbone.parameters(), backbone.buffers()))):
+        backbone.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _batch_size(images: Lookable, side: int | None, device: torch.device) -> int:
     if side is not None:
         pixels = side * side
     elif isinstance(images, np.ndarray):
@@ -143,7 +170,7 @@ def _batch_size(images: Images, side: int | None, device: torch.device) -> int:
     return max(1, min(most, budget // max(1, pixels)))
 
 
-def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, strict: bool, pin: bool) -> Decoded:
+def _decode(images: Lookable, positions: Sequence[int], preprocess: Preprocess, strict: bool, pin: bool) -> Decoded:
     if isinstance(images, np.ndarray) and images.ndim == 4 and preprocess.fits(images.shape[1], images.shape[2]):
         pixels = torch.empty((len(positions), *images.shape[1:]), dtype=torch.uint8, pin_memory=pin)
         np.take(images, positions, axis=0, out=pixels.numpy(), mode="clip")  # "raise" would copy once more
@@ -153,8 +180,7 @@ def _decode(images: Images, positions: Sequence[int], preprocess: Preprocess, st
     unreadable: list[Unreadable] = []
     for position in positions:
         try:
-            source = images[position]
-            picture = preprocess.image(load_image(source, source_name(source) or f"image {position}"))
+            picture = prepare(images[position], preprocess, f"image {position}").pixels
         except ImageError as error:
             if strict:
                 raise

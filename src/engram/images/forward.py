@@ -66,6 +66,9 @@ def on_cpu(
             values: torch.Tensor = backbone(backbone.preprocess.normalise(decoded.pixels))
         return Batch(values.float().numpy(), decoded.kept, decoded.unreadable)
 
+    if workers == 1:  # by the caller itself: a thread for each question costs a server more than it brings
+        yield from map(work, chunks)
+        return
     threads = max(1, cores // workers)  # of torch, inside each worker
     with ThreadPoolExecutor(workers, "engram-extract", torch.set_num_threads, (threads,)) as pool:
         try:

@@ -4,7 +4,7 @@ Nothing here prints.
 """
 
 from engram.errors import ModelBusyError, NothingToDoError
-from engram.images import Unreadable
+from engram.images import ImageError, Prepared, Unreadable, prepare
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
@@ -28,6 +28,7 @@ __all__ = [
     "Examples",
     "Health",
     "ImageBytes",
+    "ImageError",
     "Learned",
     "Model",
     "ModelBusyError",
@@ -35,6 +36,7 @@ __all__ = [
     "Notes",
     "NothingToDoError",
     "Plan",
+    "Prepared",
     "Ranked",
     "Report",
     "Step",
@@ -45,6 +47,7 @@ __all__ = [
     "examine",
     "learn_classes",
     "predict_images",
+    "prepare",
     "unknown_threshold",
     "watch_folder",
 ]

@@ -120,8 +120,7 @@ class _Session:
         if not todo:
             return model
         self.backbone = model.backbone
-        examples = {str(label): values for label, values in model.clf.examples_.items()} or examples
-        given = {name: values for name, values in examples.items() if name in model.names}
+        given = {name: values for name, values in (model.examples or examples).items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
         parts = [todo] if self.plan.all_or_nothing else [[name] for name in todo]

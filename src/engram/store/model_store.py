@@ -21,6 +21,7 @@ from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
 from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
 from engram.store.lock import model_lock
+from engram.store.report import Examples
 from engram.store.versions import Versions
 
 
@@ -64,6 +65,11 @@ class Model:
             except ValueError:
                 raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
         return name
+
+    @property
+    def examples(self) -> Examples:
+        """Features of images that were held back, which its file keeps, by class."""
+        return {str(label): values for label, values in self.clf.examples_.items()}
 
     def pictures(self) -> dict[str, int | None]:
         """How many pictures each class was learned from; None where the method does not count them."""

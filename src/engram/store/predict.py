@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engram.images import Images, Unreadable, source_name, stream
+from engram.images import Lookable, Unreadable, source_name, stream
 from engram.store.model_store import Model
 
 UNKNOWN = "unknown"
@@ -41,7 +41,7 @@ class Answer:
 
 
 def predict_images(
-    model: Model, images: Images, *, top: int = 3, unknown: float | None = None, device: str = "auto"
+    model: Model, images: Lookable, *, top: int = 3, unknown: float | None = None, device: str = "auto"
 ) -> Iterator[Answer | Unreadable]:
     """Yield the answer on each image, in order, as soon as it is there; memory stays bounded.
 

@@ -8,8 +8,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 import engram
-from engram.io.model_file import ModelFileError
+from engram.io.model_file import DamagedModelError, ModelFileError
 from engram.store import ModelBusyError, ModelStore, NothingToDoError, Plan
+from engram.web.addresses import PublicUrl
 from engram.web.limits import Limits
 from engram.web.routes import changes, downloads, lessons, model, page, predict
 from engram.web.security import Guard
@@ -17,9 +18,16 @@ from engram.web.server import Server
 
 
 def create_app(
-    store: ModelStore, plan: Plan, *, bound: str = "127.0.0.1", token: str | None = None, limits: Limits | None = None
+    store: ModelStore,
+    plan: Plan,
+    *,
+    bound: str = "127.0.0.1",
+    public: PublicUrl | None = None,
+    token: str | None = None,
+    token_is_kept: bool = False,
+    limits: Limits | None = None,
 ) -> FastAPI:
-    """The application around one model file, to be served on the address `bound`.
+    """The application around one model file, to be served on the address `bound`, or by a proxy as `public`.
 
     `plan` says how to learn, which matters most for a first model. With a `token`, every request must carry it.
     """
@@ -38,7 +46,9 @@ def create_app(
         openapi_url="/api/openapi.json", docs_url=None, redoc_url=None,
     )  # fmt: skip
     app.state.server = server
-    app.add_middleware(Guard, bound=bound, token=token, limits=server.limits)
+    app.add_middleware(
+        Guard, bound=bound, token=token, limits=server.limits, public=public, token_is_kept=token_is_kept
+    )
     for routes in (model, predict, lessons, changes, downloads, page):
         app.include_router(routes.router)
     for kind in (RequestValidationError, ModelFileError, ModelBusyError, NothingToDoError, ValueError):
@@ -55,9 +65,11 @@ async def _answer_error(_: Request, error: Exception) -> JSONResponse:
             detail = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             if first["type"] == "json_invalid":
                 status, detail = 400, "the body is not JSON"
-        case ModelFileError():
+        case DamagedModelError():
             status = 503
             detail += "; put a good copy in its place, or a previous version with engram undo"
+        case ModelFileError():
+            status = 503
         case ModelBusyError():
             status, detail = 409, "another process is changing the model; try again when it is done"
         case NothingToDoError():

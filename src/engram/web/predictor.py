@@ -1,9 +1,11 @@
 """The model being served: the last one committed, by this server or anybody else, and its predictions."""
 
 import asyncio
+import functools
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,12 +14,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from engram.store import Answer, Model, ModelStore, Unreadable, predict_images
+from engram.store import Answer, Model, ModelStore, Prepared, Unreadable, predict_images
 from engram.web.class_map import ClassMap, map_classes
+from engram.web.decoder import Decoder, may_take_long
 from engram.web.limits import Limits, RefusedError
 from engram.web.stamp import Stamp, file_stamp
+from engram.web.uploads import Upload
 
 _TOP = 5
+_TOGETHER = 2  # pictures of a question; then others have their turn
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,8 @@ class Predictor:
         self._snapshot: Snapshot | None = None
         self._reading = threading.Lock()
         self._waiting = 0
+        self._pixels: Counter[str] = Counter()  # of the questions being answered, by client
+        self._decoder = Decoder(limits.decode_seconds)
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict", torch.set_num_threads, (1,))
 
     def current(self, *, wait: bool = True) -> Snapshot | None:
@@ -79,26 +86,61 @@ class Predictor:
         placed = None if vectors is None else map_classes(vectors, model.names, before)
         return Snapshot(stamp, model, self.store.info(model), placed)
 
-    async def predict(self, pictures: Sequence[bytes]) -> tuple[list[Answer | Unreadable], Model, float]:
-        """Answers in order, the model that gave them, and the milliseconds it took."""
-        began = time.perf_counter()
-        if self._waiting >= self.limits.predictions:
+    async def predict(self, upload: Upload, client: str) -> tuple[list[Answer | Unreadable], Model, float]:
+        """Answers in order, the model that gave them, and the milliseconds it took. Ends when it is cancelled."""
+        began, limits = time.perf_counter(), self.limits
+        pixels, under_way = sum(upload.pixels.values()), self._pixels[client]
+        if self._waiting >= limits.predictions:
             raise RefusedError(429, f"{self._waiting} questions are waiting already; ask again in a moment")
+        if under_way + pixels > limits.pixels_per_client:
+            raise RefusedError(
+                429,
+                f"{(under_way + pixels) // 1_000_000} million pixels from this address would be under way at a time, "
+                f"more than {limits.pixels_per_client // 1_000_000} million; ask again in a moment",
+            )
         self._waiting += 1
+        self._pixels[client] += pixels
         try:
-            found, model = await asyncio.get_running_loop().run_in_executor(self._pool, self._answer, list(pictures))
+            found, model = await self._answer(upload)
         finally:
             self._waiting -= 1
+            self._pixels[client] -= pixels
+            self._pixels += Counter()  # drops those at 0
         return found, model, (time.perf_counter() - began) * 1000
 
-    def _answer(self, pictures: list[bytes]) -> tuple[list[Answer | Unreadable], Model]:
+    async def _answer(self, upload: Upload) -> tuple[list[Answer | Unreadable], Model]:
+        """Go through the pictures a few at a time, so that questions take turns, and one that is given up ends."""
+        look = functools.partial(asyncio.get_running_loop().run_in_executor, self._pool)
+        snapshot = await look(self.current_for_answers)
+        model, found = snapshot.model, dict[int, Answer | Unreadable]()
+        easy: list[int] = []
+        for number, picture in upload.pictures.items():
+            if not may_take_long(picture, upload.pixels[number], self.limits):
+                easy.append(number)
+                continue
+            prepared = await self._decoder.prepare(picture, model.backbone.preprocess)
+            if isinstance(prepared, str):
+                found[number] = Unreadable(number, "", prepared)
+            else:
+                found[number] = (await look(self._look, snapshot, [prepared]))[0]
+        for start in range(0, len(easy), _TOGETHER):
+            numbers = easy[start : start + _TOGETHER]
+            answers = await look(self._look, snapshot, [upload.pictures[number] for number in numbers])
+            found |= zip(numbers, answers, strict=True)
+        return [found[number] for number in upload.pictures], model
+
+    def _look(self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Prepared]) -> list[Answer | Unreadable]:
+        model, device = snapshot.model, self.store.device
+        return list(predict_images(model, pictures, top=_TOP, unknown=model.unknown_below(), device=device))
+
+    def current_for_answers(self) -> Snapshot:
+        """The model to ask, which may be the one before if a new one is being read; refused if it knows nothing."""
         snapshot = self.current(wait=False)
         if snapshot is None or not snapshot.model.names:
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
-        model = snapshot.model
-        found = predict_images(model, pictures, top=_TOP, unknown=model.unknown_below(), device=self.store.device)
-        return list(found), model
+        return snapshot
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Let the threads go, and end the decoding process."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._decoder.close()

@@ -33,6 +33,7 @@ class Problem(BaseModel):
     """What was wrong with a request, and what to do."""
 
     detail: str
+    similar: dict[str, str] | None = Field(None, description="Of a lesson: names that look like slips, and which of.")
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -312,12 +313,23 @@ class LessonView(BaseModel):
     result: ResultView | None
 
 
+class ExportView(BaseModel):
+    """The ONNX file that somebody asked for: how far it is."""
+
+    model_config = ConfigDict(from_attributes=True)  # made from the exports' ExportState
+
+    state: Literal["running", "ready", "failed"]
+    seconds: int = Field(description="Since it was begun, or that it took.")
+    detail: str = Field(description="Why it failed.")
+
+
 class State(BaseModel):
     """What the event stream reports: enough to notice every change, and a restart of the server."""
 
     server: str = Field(description="Differs after a restart.")
     model: str = Field(description="Differs whenever there is something new to see at /api/model.")
     lessons: list[LessonView]
+    export: ExportView | None = Field(description="Null if nobody asked for one since the model has changed.")
 
 
 class ConfusionRow(BaseModel):

@@ -12,10 +12,11 @@ from fastapi import Depends, Request
 
 from engram.io.model_file import ModelFileError
 from engram.store import Health, ModelStore, Plan, examine
+from engram.web.export import Exports, ExportState
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
-from engram.web.schemas import LessonView, ModelView, State
+from engram.web.schemas import ExportView, LessonView, ModelView, State
 from engram.web.stamp import file_stamp
 
 
@@ -28,9 +29,15 @@ class Server:
         self.queue = LessonQueue(store.path, store.device, limits)
         self.identity = secrets.token_hex(4)
         self.can_export = all(find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript"))
-        self.exporting = asyncio.Semaphore(1)  # one export at a time
+        self.exports = Exports(store.path)
+        self.closing = False  # streams of events end when it is set
         self._changing = asyncio.Lock()
         self._examined: tuple[object, Health] | None = None
+
+    def begin_closing(self) -> None:
+        """Let answers that would take long end now."""
+        self.closing = True
+        self.exports.close()
 
     def close(self) -> None:
         """End the learning process and let the threads go."""
@@ -64,11 +71,8 @@ class Server:
         """How the classes of that model are doing; examined once for a model and the examples there are."""
         key = (snapshot.stamp, self.queue.checks)
         if self._examined is None or self._examined[0] != key:
-            model = snapshot.model
-            examples = {str(label): values for label, values in model.clf.examples_.items()} or dict(
-                self.queue.examples
-            )
-            self._examined = key, await asyncio.to_thread(examine, model, examples)
+            examples = snapshot.model.examples or dict(self.queue.examples)
+            self._examined = key, await asyncio.to_thread(examine, snapshot.model, examples)
         return self._examined[1]
 
     def plan_of_lesson(self, snapshot: Snapshot | None, keep_examples: bool) -> Plan:
@@ -78,9 +82,9 @@ class Server:
         holdout = 0.0 if leaves_out and not keeps else self.plan.holdout
         return replace(self.plan, holdout=holdout, keep_examples=keeps, all_or_nothing=True)
 
-    def revision(self) -> tuple[int, str]:
+    def revision(self) -> tuple[int, str, ExportState | None]:
         """A value that changes whenever `state` does."""
-        return self.queue.revision, self._model_stamp()
+        return self.queue.revision, self._model_stamp(), self.exports.state()
 
     def _model_stamp(self) -> str:
         return "-".join(map(str, (*(file_stamp(self.store.path) or ()), self.queue.checks)))
@@ -88,7 +92,8 @@ class Server:
     def state(self) -> State:
         """What the event stream reports."""
         lessons = list(map(LessonView.model_validate, self.queue.lessons()))
-        return State(server=self.identity, model=self._model_stamp(), lessons=lessons)
+        export = ExportView.model_validate(made) if (made := self.exports.state()) else None
+        return State(server=self.identity, model=self._model_stamp(), lessons=lessons, export=export)
 
     @contextlib.asynccontextmanager
     async def changing(self) -> AsyncIterator[Snapshot]:

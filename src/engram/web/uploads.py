@@ -2,6 +2,9 @@
 
 import asyncio
 import io
+import re
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +18,7 @@ from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
+_WITHOUT_JOINERS = {0x200C: None, 0x200D: None}
 
 _SWITCHES = {
     "keep_examples": "For a first lesson: keep vectors of some held-back pictures in the file, to check again later.",
@@ -28,6 +32,7 @@ class Upload:
 
     labels: dict[int, str]
     pictures: dict[int, ImageBytes]
+    pixels: dict[int, int]
     unreadable: dict[int, str]
     keep_examples: bool = False
     distinct: bool = False
@@ -39,10 +44,11 @@ class _InMemoryParser(MultiPartParser):
     spool_max_size = 0
 
 
-async def receive(request: Request, limits: Limits, limit: int) -> Upload:
+async def receive(request: Request, limits: Limits, limit: int, most_pixels: int | None = None) -> Upload:
     """Read a form with up to `limit` files called `picture`, and fields called `label`: one each, one for all, or none.
 
-    The size of the form and the time to send it are limited before, by `engram.web.security.Guard`.
+    Together they may have `most_pixels`, as many as a lesson if it is not given. The size of the form and
+    the time to send it are limited before, by `engram.web.security.Guard`.
     """
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         raise RefusedError(415, "send pictures as multipart/form-data, in fields called picture")
@@ -57,46 +63,74 @@ async def receive(request: Request, limits: Limits, limit: int) -> Upload:
         raise RefusedError(400, "the form cannot be read: its boundary or its text encoding is missing") from None
     files = [part for part in form.getlist("picture") if isinstance(part, UploadFile)]
     labels = [part for part in form.getlist("label") if isinstance(part, str)]
-    contents = [ImageBytes(await file.read()) for file in files]
-    await form.close()
+    contents = []
+    for file in files:
+        contents.append(ImageBytes(await file.read()))
+        await file.close()  # at once, lest all of them be there twice
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
-    upload = await asyncio.to_thread(_check, labels, contents, limits)
+    upload = await asyncio.to_thread(_check, labels, contents, limits, most_pixels or limits.taught_pixels)
     return replace(upload, keep_examples=form.get("keep_examples") == "true", distinct=form.get("distinct") == "true")
 
 
-def _check(labels: list[str], contents: list[ImageBytes], limits: Limits) -> Upload:
+def _check(labels: list[str], contents: list[ImageBytes], limits: Limits, most_pixels: int) -> Upload:
     if len(labels) not in (0, 1, len(contents)):
         raise RefusedError(422, f"{len(contents)} pictures, but {len(labels)} labels; send one each, or one for all")
     names = [class_name(label, limits) for label in labels]
     if len(names) == 1:
         names *= len(contents)
-    upload = Upload(dict(enumerate(names, 1)), {}, {})
+    upload = Upload(dict(enumerate(names, 1)), {}, {}, {})
     for number, content in enumerate(contents, 1):
         try:
             with Image.open(io.BytesIO(content), formats=FORMATS) as image:
                 width, height = image.size
+        except Image.DecompressionBombError as error:  # far beyond the limit: Pillow tells no more than how many
+            millions = _first_number(error) // 1_000_000
+            raise _too_large(f"picture {number} has {millions} million", limits.pixels) from None
         except Exception:  # decoders of untrusted bytes raise anything
             upload.unreadable[number] = f"not a picture this page reads ({', '.join(FORMATS)})"
             continue
         if width * height > limits.pixels:
-            raise RefusedError(
-                413,
-                f"picture {number} has {width}×{height} pixels, more than {limits.pixels // 1_000_000} million; "
-                "make it smaller",
-            )
-        upload.pictures[number] = content
+            raise _too_large(f"picture {number} has {width}×{height}", limits.pixels)
+        upload.pictures[number], upload.pixels[number] = content, width * height
+    if (together := sum(upload.pixels.values())) > most_pixels:
+        raise _too_large(f"these pictures have {together // 1_000_000} million", most_pixels)
     return upload
 
 
+def _too_large(what: str, most: int) -> RefusedError:
+    advice = "make it smaller" if what.startswith("picture ") else "send fewer at once, or make them smaller"
+    return RefusedError(413, f"{what} pixels, more than {most // 1_000_000} million; {advice}")
+
+
+def _first_number(error: Exception) -> int:
+    found = re.search(r"\d+", str(error))
+    return int(found.group()) if found else 0
+
+
 def class_name(text: str, limits: Limits) -> str:
-    """The name of a class, with single spaces; refused if it is not a valid name."""
-    name = " ".join(text.split())
-    if not name or len(name) > limits.name_length or not name.isprintable():
+    """The name of a class, in Unicode's composed form (NFC) and with single spaces; refused if it is not a valid name.
+
+    Control characters, and those that turn the direction of writing, are not printable. Joiners are not either, but
+    Persian words and many emoji are written with them.
+    """
+    name = unicodedata.normalize("NFC", " ".join(text.split()))
+    shown = name.translate(_WITHOUT_JOINERS)
+    if not shown or not shown.isprintable() or len(name) > limits.name_length:
         raise RefusedError(422, f"the name of a class has 1 to {limits.name_length} printable characters")
-    if name.casefold() == UNKNOWN:
+    if _form(name) == UNKNOWN:
         raise RefusedError(422, f"a class cannot be called {UNKNOWN!r}: that is what pictures of no class are called")
     return name
+
+
+def similar_name(name: str, known: Iterable[str]) -> str | None:
+    """The first known name that differs from this one, but only in case or in how it is written in Unicode."""
+    return next((other for other in known if other != name and _form(other) == _form(name)), None)
+
+
+def _form(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", name).casefold()
+    return unicodedata.normalize("NFKC", folded).translate(_WITHOUT_JOINERS)
 
 
 def form_schema(*, labelled: bool) -> dict[str, Any]:

@@ -1,11 +1,7 @@
 """GET /api/model/file, onnx and report: downloads."""
 
-import asyncio
 import os
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
@@ -38,14 +34,12 @@ async def model_file(server: InjectedServer) -> StreamingResponse:
 
 @router.get("/api/model/onnx", response_class=Response, responses=_FILE)
 async def onnx_file(server: InjectedServer) -> Response:
-    """The model as one ONNX graph, pictures in, scores out. Making it takes some seconds."""
+    """The model as one ONNX graph, pictures in, scores out. Making it takes some seconds, once for each version."""
     await server.existing()
     if not server.can_export:
         raise RefusedError(409, "ONNX is not installed here; pip install 'engram[onnx]', and start again")
-    path = server.store.path
-    async with server.exporting:
-        content = await _export(path.resolve())
-    return Response(content, media_type=_BINARY, headers=_save_as(f"{path.stem}.onnx"))
+    content = await server.exports.get()
+    return Response(content, media_type=_BINARY, headers=_save_as(f"{server.store.path.stem}.onnx"))
 
 
 @router.get("/api/model/report", response_class=HTMLResponse, responses=problems(409, 503))
@@ -63,21 +57,3 @@ def _chunks(opened: IO[bytes]) -> Iterator[bytes]:
     with opened:
         while chunk := opened.read(_CHUNK):
             yield chunk
-
-
-async def _export(model: Path) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "model.onnx"
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "engram.web.export", str(model), str(out),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            _, errors = await process.communicate()
-        except asyncio.CancelledError:
-            process.kill()
-            raise
-        if process.returncode != 0:
-            reason = errors.decode(errors="replace").strip().rpartition("\n")[2]
-            raise RefusedError(409, f"it cannot be exported: {reason}")
-        return out.read_bytes()

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from engram.store import ImageBytes
 from engram.web.limits import RefusedError
 from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, State, problems
 from engram.web.server import InjectedServer, Server
-from engram.web.uploads import form_schema, receive
+from engram.web.uploads import form_schema, receive, similar_name
 
 router = APIRouter(tags=["teach"])
 
@@ -26,11 +26,18 @@ async def list_lessons(server: InjectedServer) -> list[LessonView]:
     return [LessonView.model_validate(lesson) for lesson in server.queue.lessons()]
 
 
-@router.post("/api/lessons", status_code=202, responses=UPLOAD_PROBLEMS, openapi_extra=form_schema(labelled=True))
-async def teach(request: Request, server: InjectedServer) -> LessonView:
+@router.post(
+    "/api/lessons",
+    status_code=202,
+    response_model=LessonView,
+    responses=UPLOAD_PROBLEMS,
+    openapi_extra=form_schema(labelled=True),
+)
+async def teach(request: Request, server: InjectedServer) -> LessonView | JSONResponse:
     """Teach classes from pictures: one lesson, however many classes there are, and all of them or none.
 
-    A known class gets more pictures. The pictures are held in memory only, and dropped after the lesson.
+    A known class gets more pictures. The pictures are held in memory only, and dropped after the lesson. A name that
+    differs from another only in case or form is likely a slip: it is answered 409, with both names, unless `distinct`.
     """
     snapshot = await server.current()
     upload = await receive(request, server.limits, server.limits.pictures)
@@ -51,6 +58,12 @@ async def teach(request: Request, server: InjectedServer) -> LessonView:
             raise RefusedError(409, "this model was saved slim, and cannot learn; serve the full one")
         for name in classes:
             snapshot.model.as_label(name)  # a ValueError if the classes are numbers and this name is none
+    known = [*(snapshot.model.names if snapshot else ()), *classes]
+    similar = {name: other for name in classes if (other := similar_name(name, known))}
+    if similar and not upload.distinct:
+        name, other = next(iter(similar.items()))
+        detail = f"{name!r} differs from {other!r} only in how it is written; send distinct=true if it is another class"
+        return JSONResponse({"detail": detail, "similar": similar}, 409)
     plan = server.plan_of_lesson(snapshot, upload.keep_examples)
     return LessonView.model_validate(server.queue.submit(classes, upload.unreadable, snapshot is None, plan))
 
@@ -75,7 +88,7 @@ async def state(server: InjectedServer) -> State:
 
 async def _report_changes(request: Request, server: Server) -> AsyncIterator[str]:
     reported, silence = None, 0.0
-    while not await request.is_disconnected():
+    while not (server.closing or await request.is_disconnected()):
         revision = server.revision()
         if revision != reported:
             reported, silence = revision, 0.0
