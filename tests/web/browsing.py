@@ -54,7 +54,7 @@ def names(page: Any) -> list[str]:
 
 
 def accessible(page: Any) -> None:
-    """axe-core finds nothing serious, in light and in dark; and nothing is wider than the window, nor with large text."""
+    """axe-core finds nothing serious, in light and in dark; and nothing is wider than the window."""
     from axe_playwright_python.sync_playwright import Axe
 
     for scheme in ("light", "dark"):

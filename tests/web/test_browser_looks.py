@@ -14,7 +14,7 @@ from fake import answer_view, class_names, health, lesson_view
 
 expect = pytest.importorskip("playwright.sync_api").expect
 LONG = "a name that goes on and on, as nobody would write it but somebody will, to the end"
-LABELS = """() => [...document.querySelectorAll(".map text")].filter((label) => label.checkVisibility()).map((label) => {
+LABELS = """() => [...document.querySelectorAll(".map text")].filter((one) => one.checkVisibility()).map((label) => {
     const { left, right, top, bottom } = label.getBoundingClientRect();
     return [left, right, top, bottom, label.textContent];
 })"""
@@ -106,7 +106,8 @@ def test_long_names_stay_inside_their_panels(fake, visit):
     expect(page.locator("#answers .said")).to_be_visible()
     outside = """() => [...document.querySelectorAll(".panel, .card, .lesson, .answer, .group")].flatMap((box) =>
         [...box.querySelectorAll("*:not(svg *, option, datalist)")].filter((one) => one.checkVisibility()
-            && one.getBoundingClientRect().right > box.getBoundingClientRect().right + 1).map((one) => one.outerHTML.slice(0, 90)))"""
+            && one.getBoundingClientRect().right > box.getBoundingClientRect().right + 1)
+            .map((one) => one.outerHTML.slice(0, 90)))"""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(outside) == []
@@ -122,7 +123,7 @@ def test_targets_are_large_enough_for_a_finger(fake, visit):
     )
     page.locator("#try").get_by_role("button", name="Wrong?").click()
     page.locator("summary").click()
-    small = """() => [...document.querySelectorAll("button, a, select, summary, input:not(.hidden-input), label.button")]
+    small = """() => [...document.querySelectorAll("button, a, select, summary, label.button, input:not([type=file])")]
         .filter((one) => one.checkVisibility() && !one.matches(".skip, [type=checkbox]"))
         .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
         .filter(([, box]) => box.width < 43.9 || box.height < 43.9).map(([html]) => html)"""

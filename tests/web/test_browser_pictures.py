@@ -15,7 +15,8 @@ expect = pytest.importorskip("playwright.sync_api").expect
 PASTE = """async ([content, kind, name]) => {
     const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0)), data = new DataTransfer();
     data.items.add(new File([bytes], name, { type: kind }));
-    document.activeElement.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    const paste = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+    document.activeElement.dispatchEvent(paste);
 }"""
 
 
