@@ -42,13 +42,17 @@ def scale_of(made: Prototypes) -> float:
     return float(made.tensors["network.feature_scale"])
 
 
-@pytest.mark.parametrize(("variant", "check"), list(itertools.product(VARIANTS, CHECKS)), ids=str)
+@pytest.mark.parametrize(
+    ("variant", "check"), list(itertools.product(VARIANTS, CHECKS)), ids=lambda it: getattr(it, "__name__", it)
+)
 def test_check_learner(variant, check):
     check(lambda: learner(VARIANTS[variant]))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("variant", "check"), list(itertools.product(VARIANTS, CHECKS)), ids=str)
+@pytest.mark.parametrize(
+    ("variant", "check"), list(itertools.product(VARIANTS, CHECKS)), ids=lambda it: getattr(it, "__name__", it)
+)
 def test_check_learner_on_a_gpu(variant, check):
     """Also that nothing a captured step works on outlives the task."""
     check(lambda: Prototypes(VARIANTS[variant], seed=3, device="cuda"))
