@@ -80,6 +80,6 @@ def shoot(page: Any, name: str, width: int, scheme: str = "light") -> None:
     while page.locator(".toast").count() and time.monotonic() < until:
         page.wait_for_timeout(100)
     taken = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
-    taken.quantize(128, dither=Image.Dither.NONE).save(Path(SHOTS) / f"{name}.png", optimize=True)
+    taken.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(Path(SHOTS) / f"{name}.png", optimize=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")

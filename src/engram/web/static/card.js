@@ -1,6 +1,6 @@
 // One class: how it is doing, what it is taken for, and what can be done with it.
 import { bar, button, h } from "./dom.js";
-import { day, moment, number, percent, t } from "./text.js";
+import { day, moment, percent, t } from "./text.js";
 
 const ALIKE = 3;  // nearest classes shown
 
@@ -34,7 +34,7 @@ function lost(add, undo, action) {
 function alike(one) {
   const taken = one.health?.taken_for ?? [];
   const rows = taken.length ? taken.map(({ name, share }) => [name, share, percent(share)])
-    : one.neighbours.slice(0, ALIKE).map(({ name, similarity }) => [name, Math.max(0, similarity), number(similarity, { maximumFractionDigits: 2 })]);
+    : one.neighbours.slice(0, ALIKE).map(({ name, similarity }) => [name, (1 + similarity) / 2, ""]);  // a cosine says nothing to a person
   if (!rows.length) return null;
   return h("div", { className: "alike" }, h("h4", {}, t(taken.length ? "card.taken" : "card.alike")),
     h("ul", { className: "bars" }, rows.map(([name, share, value]) => h("li", {},

@@ -1,7 +1,7 @@
 // The map of the classes: near ones look alike. It can be zoomed, moved and walked with the arrow keys.
 import { by, fit, s } from "./dom.js";
 import { placeLabels } from "./labels.js";
-import { list, number, percent, t } from "./text.js";
+import { list, percent, t } from "./text.js";
 
 const EDGE = 40, CLOSEST = 12, STEP = 1.5, LONGEST = 24;  // pixels, zoom, zoom per press, letters of a label
 const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -74,8 +74,8 @@ export class ClassMap {
   choose(i, reach) {
     const one = this.classes[i];
     this.active = one.name;
-    const near = one.neighbours.map((other) => `${other.name} ${number(other.similarity, { maximumFractionDigits: 2 })}`);
-    by("map-names").textContent = near.length ? t("map.nearest", { name: one.name, near: list(near) }) : one.name;
+    const near = list(one.neighbours.map((other) => other.name));
+    by("map-names").textContent = near ? t("map.nearest", { name: one.name, near }) : one.name;
     if (reach) {
       const [x, y] = this.at(i);
       this.left += clamp(x, EDGE, this.width - EDGE) - x;
@@ -119,7 +119,7 @@ export class ClassMap {
     this.lines.replaceChildren(...(this.classes[chosen]?.neighbours ?? []).map((other) => {
       const [x1, y1] = this.at(chosen), [x2, y2] = this.at(this.classes.findIndex((one) => one.name === other.name));
       const line = s("line", { x1, y1, x2, y2 });
-      line.style.setProperty("--near", Math.max(0.3, other.similarity));
+      line.style.setProperty("--near", (1 + other.similarity) / 2);
       return line;
     }));
   }
