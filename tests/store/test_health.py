@@ -62,6 +62,9 @@ def test_leave_one_out_answers_are_recorded_and_follow_names(tmp_path):
     assert (model.notes.classes["red"].answers, "lime" in model.notes.classes) == ({"red": 12}, False)
     learn_classes(place, {"red": paint_more(tmp_path)}, quick_plan(holdout=0, more=True))
     assert sum(place.read().notes.classes["red"].answers.values()) == 12 + 3
+    alone = {"cyan": class_folders(paint(tmp_path / "one", "cyan", n=1))["cyan"]}
+    learn_classes(place, alone, quick_plan(holdout=0))
+    assert place.read().notes.classes["cyan"].answers == {}  # without its only picture there would be no such class
 
 
 def paint_more(tmp_path):
@@ -148,4 +151,6 @@ def test_a_lesson_with_a_class_that_cannot_be_learned_teaches_nothing(tmp_path):
     place.rename("red", "crimson")
     with pytest.raises(ValueError, match=r"^red: these pictures have been learned, as crimson; nothing was learned$"):
         learn_classes(place, {"blue": folders["blue"], "red": folders["red"]}, plan)
+    with pytest.raises(ValueError, match="nothing was learned"):
+        learn_classes(place, {"red": folders["red"]}, plan)
     assert place.read().names == ["green", "crimson"]
