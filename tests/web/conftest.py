@@ -11,7 +11,9 @@ from typing import Any
 
 import httpx
 import pytest
+from browsing import CHROMIUM, FLAGS, watch
 from drawings import drawings
+from fake import Fake, FakeServer
 from fastapi.testclient import TestClient
 
 from engram.store import ImageBytes, ModelStore, Plan, learn_classes
@@ -136,3 +138,48 @@ def serve() -> Iterator[Callable[..., Server]]:
     for server in servers:
         if server.process.poll() is None:
             server.stop(signal.SIGKILL)
+
+
+@pytest.fixture(scope="session")
+def fake_server() -> Iterator[FakeServer]:
+    server = FakeServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def fake(fake_server: FakeServer) -> Fake:
+    """The page's server as a test wants it to be."""
+    fake_server.fake.reset()
+    return fake_server.fake
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Debian's chromium, with two cameras that are none."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine (apt-get install chromium)")
+    playwright.expect.set_options(timeout=20_000)
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+
+@pytest.fixture
+def visit(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Opens pages, and notices whatever goes wrong in them or is asked of somebody else."""
+    contexts: list[Any] = []
+    wrong: list[str] = []
+
+    def open_page(server: Any, **settings: Any) -> Any:
+        wanted = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", "locale": "en-US"}
+        contexts.append(browser.new_context(**wanted | settings))
+        page = contexts[-1].new_page()
+        watch(page, server.address, wrong)
+        page.goto(server.address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []

@@ -36,3 +36,14 @@ def draw(shape: str, seed: int, size: int = 160) -> bytes:
 
 def drawings(shape: str, n: int, first: int = 0) -> list[bytes]:
     return [draw(shape, seed) for seed in range(first, first + n)]
+
+
+def photograph(width: int, height: int, orientation: int = 1) -> bytes:
+    """A JPEG file of that size with a red corner at the upper left, held as `orientation` (EXIF) says."""
+    image = Image.new("RGB", (width, height), (90, 140, 90))
+    ImageDraw.Draw(image).rectangle([0, 0, width // 4, height // 4], fill=(230, 20, 20))
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    file = io.BytesIO()
+    image.save(file, "JPEG", exif=exif)
+    return file.getvalue()

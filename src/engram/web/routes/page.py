@@ -13,6 +13,7 @@ async def _send(_: Request, path: Path) -> FileResponse:
     return FileResponse(path)
 
 
-for _path in (Path(__file__).parents[1] / "static").iterdir():
-    _url = "/" if _path.name == "index.html" else f"/{_path.name}"
+_STATIC = Path(__file__).parents[1] / "static"
+for _path in filter(Path.is_file, _STATIC.rglob("*")):
+    _url = "/" if _path.name == "index.html" else f"/{_path.relative_to(_STATIC).as_posix()}"
     router.add_route(_url, functools.partial(_send, path=_path))

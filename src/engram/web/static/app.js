@@ -2,46 +2,81 @@
 import * as api from "./api.js";
 import { drawCharts } from "./charts.js";
 import { Classes } from "./classes.js";
-import { by, percent, plural, toast } from "./dom.js";
+import { offerConfusion } from "./confusion.js";
+import { by } from "./dom.js";
+import { follow } from "./follow.js";
+import { takePasted } from "./intake.js";
+import { Lessons } from "./lessons.js";
+import { ClassMap } from "./map.js";
+import { toast } from "./notes.js";
+import { Take } from "./take.js";
 import { Teach } from "./teach.js";
+import { loadLanguage, t } from "./text.js";
 import { Try } from "./try.js";
+import { Unknown } from "./unknown.js";
 
-let server = null, stamp = null, model = null, busy = false;
-const teach = new Teach(), classes = new Classes(show);
-new Try();
+await loadLanguage();
+
+let server = null, stamp = null, model = null, busy = false, asked = 0;
+const lessons = new Lessons((items) => teach.reopen(items));
+const teach = new Teach(lessons), map = new ClassMap(), take = new Take(), unknown = new Unknown(show);
+const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name), find: (names) => map.find(names) });
+const trial = new Try((items) => lessons.send(items));
+offerConfusion();
+by("damaged-undo").onclick = () => api.undo(model.version).then(show, (error) => toast(error.message));
+takePasted(() => [
+  { element: by("try"), take: (files) => trial.take(files) },
+  ...teach.groups.map((group) => ({ element: group.element, take: (files) => teach.take(files, group) })),
+]);
 
 function show(present) {
   model = present;
+  const readable = model.problem === null, usable = model.exists && readable;
   document.title = `${model.name} · engram`;
-  by("model-name").textContent = model.exists ? `${model.name} · ${plural(model.classes.length, "class", "classes")}` : `${model.name} · nothing learned yet`;
+  by("model-name").textContent = usable ? t("model.classes", { name: model.name, n: model.classes.length }) : model.name;
   by("welcome").hidden = model.exists;
-  for (const id of ["try", "classes", "look", "take", "nav"]) by(id).hidden = !model.exists;
-  by("onnx").hidden = !model.can_export;
-  by("unknown-note").textContent = model.unknown
-    ? `What looks like nothing that was taught is called unknown, and so are about ${percent(model.unknown.share)} of pictures of known classes.`
-    : model.classes.length === 1 ? "There is only one class, so every answer is that one; teach another." : "";
+  by("damaged").hidden = readable;
+  by("damaged-why").textContent = model.problem ?? "";
+  by("damaged-undo").hidden = !model.can_undo;
+  by("teach").hidden = !readable;
+  for (const id of ["classes", "overview", "take", "nav"]) by(id).hidden = !usable;
+  by("try").hidden = !usable || !model.classes.length;
+  if (!readable) return;
   teach.show(model);
+  lessons.show(model);
+  unknown.show(model);
+  if (!usable) return;
   classes.show(model, busy);
-  if (model.exists) drawCharts(model);
+  map.show(model);
+  drawCharts(model);
+  take.show(model);
 }
 
 async function tell(state) {
   const restarted = server !== null && server !== state.server;
   server = state.server;
-  teach.follow(state, restarted);
+  lessons.follow(state, restarted);
+  take.follow(state.export);
   const learning = state.lessons.some((lesson) => lesson.state === "waiting" || lesson.state === "learning");
-  const changed = stamp !== state.model || model === null;
-  if (changed) {
-    stamp = state.model;
+  const changed = stamp !== state.model || restarted;
+  stamp = state.model;
+  if (learning !== busy) {
     busy = learning;
-    try { show(await api.model()); } catch (error) { stamp = null; toast(error.message); }
-  } else if (learning !== busy) {
-    busy = learning;
-    classes.setBusy(busy);
+    if (model?.exists) classes.setBusy(busy);
+  }
+  if (!changed) return;
+  asked += 1;
+  const mine = asked;  // an answer that came late is not shown over a newer one
+  try {
+    const present = await api.model();
+    if (mine === asked) show(present);
+  } catch (error) {
+    stamp = null;
+    toast(error.message);
   }
 }
 
 // A drop beside the fields must not make the browser leave the page.
 for (const kind of ["dragover", "drop"]) window.addEventListener(kind, (event) => event.preventDefault());
 
-api.follow(tell, (lost) => { by("lost").hidden = !lost; });
+follow(tell, (lost) => { by("lost").hidden = !lost; });

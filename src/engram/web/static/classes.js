@@ -1,49 +1,71 @@
-// The classes as cards; rename, forget, undo.
+// The classes as cards; rename, forget, undo, redo.
 import * as api from "./api.js";
-import { ask, by, day, h, plural, toast } from "./dom.js";
-import { figure } from "./figure.js";
+import { by } from "./dom.js";
+import { card } from "./card.js";
+import { ask, toast } from "./notes.js";
+import { named, t } from "./text.js";
 
-export function describe(change) {
-  const names = Object.keys(change.pictures).join(", ");
-  return { base: `learning ${names}`, learn: `learning ${names}`, more: `learning more of ${names}`, forget: `forgetting ${names}`,
-    rename: `renaming ${names} to ${change.new_name}` }[change.what];
+const SEARCHABLE = 20;  // classes from which on there is a search
+const SHOWN = 24;  // cards before "show all"
+const STALE = 409;
+
+function describe(change) {
+  return t(`change.${change.what}`, { names: named(Object.keys(change.pictures)), name: change.new_name ?? "" });
 }
 
 export class Classes {
-  constructor(changed) {
-    this.changed = changed;
-    by("undo").onclick = () => this.undo();
+  // `changed` shows another model, `addTo` opens the form for more pictures of a class, `find` marks names on the map.
+  constructor({ changed, addTo, find }) {
+    Object.assign(this, { changed, addTo, find });
+    this.all = false;
+    by("undo").onclick = () => this.back(this.model.version, this.model.history.at(-1));
+    by("redo").onclick = () => this.make(() => api.redo(this.model.version), t("redo.done"));
+    by("search").oninput = () => this.fill();
+    by("show-all").onclick = () => { this.all = true; this.fill(); by("cards").children[SHOWN].querySelector("button").focus(); };
   }
 
   show(model, busy) {
     this.model = model;
-    by("figure-note").hidden = model.map_shows === null;
-    by("cards").replaceChildren(...model.classes.map((one) => this.card(one)));
+    this.busy = busy;
     const last = model.history.at(-1);
     by("undo").hidden = !model.can_undo || !last;
-    if (last) by("undo").textContent = `Undo ${describe(last)}`;
-    this.setBusy(busy);
+    by("redo").hidden = !model.can_redo;
+    if (last) by("undo").textContent = t("undo.what", { change: describe(last) });
+    by("no-classes").hidden = model.classes.length > 0;
+    by("search-field").hidden = model.classes.length < SEARCHABLE;
+    if (by("search-field").hidden) by("search").value = "";
+    this.fill();
   }
 
+  fill() {
+    const wanted = by("search").value.trim().toLocaleLowerCase();
+    const lostFirst = this.model.classes.toSorted((a, b) => (b.health?.state === "lost") - (a.health?.state === "lost"));
+    const found = lostFirst.filter((one) => one.name.toLocaleLowerCase().includes(wanted));
+    const shown = this.all ? found : found.slice(0, SHOWN);
+    by("cards").replaceChildren(...shown.map((one) => card(one, {
+      add: () => this.addTo(one.name), rename: () => this.rename(one), forget: () => this.forget(one),
+      undo: this.model.can_undo ? () => by("undo").click() : null,
+    })));
+    by("show-all").hidden = shown.length === found.length;
+    by("show-all").textContent = t("classes.show-all", { n: found.length });
+    by("found").textContent = wanted ? t("classes.found", { n: found.length }) : "";
+    this.find(wanted ? new Set(found.map((one) => one.name)) : null);
+    this.setBusy(this.busy);
+  }
+
+  // While something is being learned, classes cannot be changed.
   setBusy(busy) {
-    for (const button of by("classes").querySelectorAll("button")) button.disabled = busy;
-  }
-
-  card(one) {
-    const when = one.increment === 0 ? "in the base" : one.increment ? `in increment ${one.increment}` : "";
-    const lines = [one.pictures !== null && plural(one.pictures, "picture"), day(one.learned), when].filter(Boolean);
-    return h("li", { className: "card" }, one.strands.length > 0 && figure(one),
-      h("h3", {}, one.name),
-      h("p", { className: "soft" }, lines.flatMap((line, i) => (i ? [h("br"), line] : [line]))),
-      h("div", { className: "row" },
-        h("button", { type: "button", className: "quiet", ariaLabel: `Rename ${one.name}`, onclick: () => this.rename(one) }, "Rename"),
-        h("button", { type: "button", className: "quiet", ariaLabel: `Forget ${one.name}`, onclick: () => this.forget(one) }, "Forget")));
+    this.busy = busy;
+    by("busy-note").hidden = !busy || !this.model.classes.length;
+    for (const one of by("classes").querySelectorAll(".changes")) one.disabled = busy;
   }
 
   async make(change, said) {
     try {
-      this.changed(await change());
-      toast(said, { label: "Undo", run: () => this.undo() });
+      const model = await change();
+      const made = model.history.at(-1);
+      this.changed(model);
+      toast(said, { label: t("undo"), run: () => this.back(model.version, made) });
     } catch (error) {
       toast(error.message);
     }
@@ -51,23 +73,22 @@ export class Classes {
   }
 
   async rename(one) {
-    const name = await ask({ title: `Rename ${one.name}`, text: "Everything else about the class stays.", yes: "Rename", value: one.name });
-    if (name && name !== one.name) await this.make(() => api.rename(one.name, name), `${one.name} is called ${name} now`);
+    const name = await ask({ title: t("rename.title", { name: one.name }), text: t("rename.text"), yes: t("rename"), no: t("dialog.keep"), value: one.name });
+    if (name && name !== one.name) await this.make(() => api.rename(one.name, name), t("rename.done", { name: one.name, to: name }));
   }
 
   async forget(one) {
-    const sure = await ask({ title: `Forget ${one.name}?`, yes: "Forget",
-      text: "Its name goes, and all that is kept of this class alone. What the network has learned from it stays in the weights. You can undo this." });
-    if (sure) await this.make(() => api.forget(one.name), `Forgot ${one.name}`);
+    const sure = await ask({ title: t("forget.title", { name: one.name }), text: t("forget.text"), yes: t("forget"), no: t("dialog.keep") });
+    if (sure) await this.make(() => api.forget(one.name), t("forget.done", { name: one.name }));
   }
 
-  async undo() {
-    const last = this.model.history.at(-1);
+  // Takes back the change that made this version, if it is still the newest.
+  async back(version, change) {
     try {
-      this.changed(await api.undo(this.model.version));
-      toast(`Undone: ${describe(last)}`);
+      this.changed(await api.undo(version));
+      toast(t("undo.done", { change: describe(change) }));
     } catch (error) {
-      toast(error.message);
+      toast(error.status === STALE && version !== this.model.version ? t("undo.stale", { change: describe(change) }) : error.message);
     }
     by("classes-title").focus();
   }

@@ -1,68 +1,88 @@
 // One lesson: how far it is, and its result.
 import * as api from "./api.js";
-import { h, percent, plural, s, seconds, toast } from "./dom.js";
-import { thumbnail } from "./pictures.js";
-
-const STAGES = { "": "Getting ready", wait: "Waiting", look: "Looking at the pictures", train: "Training", check: "Checking earlier classes", saved: "Saved" };
+import { button, by, h, s } from "./dom.js";
+import { toast } from "./notes.js";
+import { thumbnail } from "./shrink.js";
+import { bytes, named, number, percent, seconds, t } from "./text.js";
 
 export class LessonCard {
-  constructor(number, again) {
-    this.again = again;
+  // `items` are the pictures it was sent from this tab, [{ name, file }], in the order in which the server counts them.
+  constructor(items, again) {
+    this.items = items;
+    this.state = "sending";
     this.losses = [];
-    this.title = h("h3");
-    this.text = h("p", { className: "soft" });
+    this.title = h("h3", { tabIndex: -1 });
+    this.text = h("p", { className: "soft", dir: "auto" });
     this.bar = h("progress", { max: 1 });
     this.curve = h("div", { className: "curve" });
-    this.cancel = h("button", { type: "button", className: "plain", onclick: () => this.stop(number) }, "Cancel");
-    this.back = h("button", { type: "button", className: "plain", hidden: true, onclick: () => this.again() }, "Back to the form");
+    this.cancel = button("plain", t("lesson.cancel"));
+    this.back = button("plain", t("lesson.back"), again, { hidden: true });
     this.result = h("div", { className: "result" });
     this.element = h("article", { className: "lesson" },
       h("div", { className: "headline" }, this.title, this.cancel, this.back), this.bar, this.text, this.curve, this.result);
   }
 
-  get running() { return this.state === "waiting" || this.state === "learning"; }
+  get running() { return ["sending", "waiting", "learning"].includes(this.state); }
+
+  focus() { this.title.focus(); }
+
+  name(state, names) {
+    this.title.textContent = t(`lesson.${state}`, { classes: named(names) });
+    this.bar.ariaLabel = this.title.textContent;
+    this.element.className = `lesson ${state}`;
+    this.state = state;
+    this.bar.hidden = this.cancel.hidden = !this.running;
+    this.back.hidden = this.running || state === "done" || !this.items.length;
+  }
+
+  showSending(sent, total) {
+    this.name("sending", [...new Set(this.items.map((item) => item.name))]);
+    if (total) this.bar.value = sent / total;
+    this.text.textContent = total ? t("lesson.sent", { sent: bytes(sent), total: bytes(total) }) : t("pictures", { n: this.items.length });
+  }
+
+  show(lesson, model) {
+    const before = this.state, news = before !== "sending" || this.items.length > 0, mine = this.element.contains(document.activeElement) || [document.body, by("send")].includes(document.activeElement);
+    this.classes = Object.keys(lesson.classes);
+    this.changes ??= model?.history.length ?? 0;
+    this.name(lesson.state, this.classes);
+    this.cancel.onclick = () => this.stop(lesson.number);
+    if (this.running) {
+      this.showProgress(lesson, model);
+      return;
+    }
+    if (before === lesson.state) return;
+    this.curve.replaceChildren();
+    this.text.textContent = lesson.message;
+    this.result.replaceChildren(...this.unreadable(lesson), ...(lesson.result ? this.outcome(lesson.result) : []));
+    if (lesson.state === "done") this.items = [];
+    if (!news) return;  // it ended before this tab was opened
+    toast(this.title.textContent);
+    if (mine) this.focus();
+  }
 
   async stop(number) {
     this.cancel.disabled = true;
     try { await api.cancel(number); } catch (error) { toast(error.message); }
   }
 
-  // `items` are the pictures it was sent from this tab, [{ number, file }]; `trains`, whether a network is trained.
-  show(lesson, mayReturn, items, trains) {
-    const names = Object.keys(lesson.classes), many = Object.values(lesson.classes).reduce((a, b) => a + b, 0);
-    const what = names.length > 3 ? plural(names.length, "class", "classes") : names.join(", ");
-    const verb = { waiting: "Waiting to learn", learning: "Learning", done: "Learned", failed: "Not learned:", cancelled: "Cancelled:" }[lesson.state];
-    const ended = lesson.state !== this.state && !["waiting", "learning"].includes(lesson.state);
-    if (ended && this.state) toast(`${verb} ${what}`);
-    this.state = lesson.state;
-    this.element.className = `lesson ${lesson.state}`;
-    this.title.textContent = `${verb} ${what}`;
-    this.bar.setAttribute("aria-label", `${verb} ${what}`);
-    this.bar.hidden = this.cancel.hidden = !this.running;
-    this.back.hidden = this.running || !mayReturn;
-    if (this.running) {
-      // Where a network is trained, looking takes the first third of the bar and training the rest.
-      const share = lesson.total ? lesson.done / lesson.total : 0, looked = trains ? 1 / 3 : 1;
-      const whole = { look: share * looked, check: looked, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
-      if (whole === undefined) this.bar.removeAttribute("value"); else this.bar.value = whole;
-      if (lesson.loss !== null && lesson.done !== this.epoch) { this.losses.push(lesson.loss); this.epoch = lesson.done; }
-      this.text.textContent = lesson.state === "waiting" ? `${plural(many, "picture")}; another lesson comes first` : this.progress(lesson);
-      this.drawLosses();
-      return;
-    }
-    this.curve.replaceChildren();
-    this.text.textContent = [lesson.message, lesson.unreadable.length ? `${plural(lesson.unreadable.length, "picture")} could not be read` : ""].filter(Boolean).join("; ");
-    if (lesson.result && ended) this.showResult(lesson.result, items);
+  showProgress(lesson, model) {
+    // Where a network is trained, looking takes the first third of the bar and training the rest.
+    const share = lesson.total ? lesson.done / lesson.total : 0, looked = model?.trains ? 1 / 3 : 1;
+    const whole = { look: share * looked, check: looked, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
+    if (whole === undefined) this.bar.removeAttribute("value"); else this.bar.value = whole;
+    if (lesson.loss !== null && lesson.done !== this.epoch) { this.losses.push(lesson.loss); this.epoch = lesson.done; }
+    this.text.textContent = lesson.state === "waiting" ? t("lesson.queued", { n: Object.values(lesson.classes).reduce((a, b) => a + b, 0) }) : this.progress(lesson);
+    this.drawLosses();
   }
 
   progress(lesson) {
     if (lesson.message) return lesson.message;
-    const unit = lesson.stage === "train" ? "epoch" : "picture";
-    const parts = [STAGES[lesson.stage]];
-    if (lesson.total && lesson.stage !== "saved") parts.push(`${unit} ${lesson.done} of ${lesson.total}`);
-    if (lesson.loss !== null) parts.push(`loss ${lesson.loss.toPrecision(3)}`);
-    if (lesson.seconds_left !== null) parts.push(`${seconds(lesson.seconds_left)} left`);
-    return parts.join(" · ");
+    const parts = [t(`stage.${lesson.stage || "ready"}`), this.classes.length > 1 && lesson.current];
+    if (lesson.total && lesson.stage !== "saved") parts.push(t(lesson.stage === "train" ? "stage.epoch" : "stage.picture", { done: lesson.done, total: lesson.total }));
+    if (lesson.loss !== null) parts.push(t("stage.loss", { loss: number(lesson.loss, { maximumSignificantDigits: 3 }) }));
+    if (lesson.seconds_left !== null) parts.push(t("stage.left", { time: seconds(lesson.seconds_left) }));
+    return parts.filter(Boolean).join(" · ");
   }
 
   drawLosses() {
@@ -73,42 +93,48 @@ export class LessonCard {
       s("polyline", { points: points.join(" ") })));
   }
 
-  showResult(result, items) {
-    const pictures = result.learned.reduce((sum, one) => sum + one.pictures, 0);
-    const rows = [h("p", { className: "soft" }, `From ${plural(pictures, "picture")} in ${seconds(result.seconds)}. The pictures are gone.`)];
-    if (result.new.pictures) rows.push(meter("New, held back", null, result.new));
-    if (result.before.pictures) rows.push(meter("Earlier classes", result.before, result.after));
-    if (!result.new.pictures && !result.before.pictures) rows.push(h("p", { className: "soft" }, "Too few pictures to hold any back for a check; give a class at least five."));
-    const lost = result.before.right - result.after.right;
-    if (lost > 0) rows.push(h("p", { className: "warning" }, `${plural(lost, "answer")} about earlier classes became wrong. Undo takes the lesson back; more pictures may help.`));
-    if (result.misfits.length) rows.push(h("p", { className: "warning" }, "Look again: these may have the wrong name"), misfitList(result.misfits, items));
-    this.result.replaceChildren(...rows);
+  unreadable(lesson) {
+    if (!lesson.unreadable.length) return [];
+    return [h("p", { className: "warning" }, t("lesson.unread", { n: lesson.unreadable.length })), h("ul", { className: "plain-list" },
+      lesson.unreadable.map(({ picture, reason }) => h("li", {}, t("left.line", { names: this.nameOf(picture), why: reason }))))];
   }
 
-  lost(mayReturn) {
-    this.state = "failed";
-    this.element.className = "lesson failed";
-    this.title.textContent = "Not finished";
-    this.text.textContent = "The server was restarted. If the class is not listed below, the model is as it was before this lesson.";
-    this.bar.hidden = this.cancel.hidden = true;
+  nameOf(picture) { return this.items[picture - 1]?.file.name ?? t("lesson.picture", { n: picture }); }
+
+  outcome(result) {
+    const pictures = result.learned.reduce((sum, one) => sum + one.pictures, 0), lost = result.before.right - result.after.right;
+    return [h("p", { className: "soft" }, t("lesson.from", { n: pictures, time: seconds(result.seconds) })),
+      result.new.pictures > 0 && meter(t("lesson.new"), null, result.new),
+      result.before.pictures > 0 && meter(t("lesson.earlier"), result.before, result.after),
+      lost > 0 && h("p", { className: "warning" }, t("lesson.worse", { n: lost })),
+      result.misfits.length > 0 && h("p", { className: "warning" }, t("lesson.misfits")),
+      result.misfits.length > 0 && this.misfits(result.misfits)].filter(Boolean);
+  }
+
+  misfits(misfits) {
+    return h("ul", { className: "misfits" }, misfits.map((one) => {
+      const values = { name: one.name, picture: this.nameOf(one.picture), answer: one.answer, share: percent(one.probability) };
+      const item = h("li", {}, h("span", {}, t("lesson.misfit", values)));
+      const sent = this.items[one.picture - 1];
+      if (sent) thumbnail(sent.file).then((picture) => item.prepend(picture));
+      return item;
+    }));
+  }
+
+  // The server was restarted meanwhile; a lesson is learned as a whole or not at all, and the history tells.
+  showLost(model) {
+    const names = this.classes ?? [...new Set(this.items.map((item) => item.name))];
+    const learned = model.history.slice(this.changes).some((change) => names.every((name) => name in change.pictures));
+    this.name(learned ? "done" : "lost", names);
+    this.text.textContent = t(learned ? "lesson.lost-learned" : "lesson.lost-text");
     this.curve.replaceChildren();
-    this.back.hidden = !mayReturn;
   }
-}
-
-function misfitList(misfits, items) {
-  return h("ul", { className: "misfits" }, misfits.map((one) => {
-    const item = h("li", {}, h("span", {}, `${one.name}, picture ${one.picture}: looks like ${one.answer} (${percent(one.probability)})`));
-    const sent = items.find((other) => other.number === one.picture);
-    if (sent) thumbnail(sent.file).then((picture) => item.prepend(picture));
-    return item;
-  }));
 }
 
 function meter(label, before, after) {
   const line = (check, when) => h("div", { className: "meter" },
     h("span", { className: "soft" }, when),
     h("meter", { min: 0, max: check.pictures, value: check.right, ariaLabel: `${label} ${when}` }),
-    h("b", {}, `${check.right} of ${check.pictures}`));
-  return h("div", { className: "check" }, h("strong", {}, label), before && line(before, "before"), line(after, before ? "after" : "right"));
+    h("b", {}, t("lesson.right", { n: check.pictures, right: check.right })));
+  return h("div", { className: "check" }, h("strong", {}, label), before && line(before, t("lesson.before")), line(after, before ? t("lesson.after") : ""));
 }

@@ -1,97 +1,42 @@
-// Teaching: classes with a name and pictures, sent together, and the lessons they become.
-import * as api from "./api.js";
-import { openCamera } from "./camera.js";
-import { by, h, plural } from "./dom.js";
-import { LessonCard } from "./lesson.js";
-import { dropZone, fromFiles, thumbnail } from "./pictures.js";
-
-const SHOWN = 36;  // thumbnails of a class
-const RECORD_EVERY = 200;  // milliseconds between two frames
-
-class Group {
-  constructor(form, name = "", files = []) {
-    this.form = form;
-    this.files = [];
-    this.input = h("input", { value: name, maxLength: 80, placeholder: "for example: wren", autocomplete: "off", spellcheck: false, oninput: () => form.changed() });
-    this.input.setAttribute("list", "known");
-    this.title = h("span", { className: "soft count", role: "status" });
-    this.thumbs = h("ul", { className: "thumbs" });
-    this.remove = h("button", { type: "button", className: "quiet corner", onclick: () => form.drop(this) }, "Remove");
-    this.problem = h("p", { className: "problem", role: "alert" });
-    this.zone = dropZone({ text: "Drop pictures or a folder", take: (found) => form.take(found, this), camera: () => this.camera() });
-    this.element = h("fieldset", { className: "group" },
-      h("div", { className: "row name" }, h("label", {}, "Name of the class", this.input), this.title), this.remove,
-      this.zone, this.problem, this.thumbs);
-    this.add(files);
-  }
-
-  get name() { return this.input.value.trim().replace(/\s+/g, " "); }
-
-  add(files) {
-    this.files.push(...files);
-    for (const file of files.slice(0, Math.max(0, SHOWN - this.thumbs.childElementCount))) this.show(file);
-    this.form.changed();
-  }
-
-  async show(file) {
-    const item = h("li");
-    this.thumbs.append(item);
-    const name = file.name === "camera.jpg" ? "this frame" : file.name;
-    const drop = () => {
-      const next = item.nextElementSibling ?? item.previousElementSibling;
-      this.files.splice(this.files.indexOf(file), 1);
-      item.remove();
-      (next?.querySelector("button") ?? this.input).focus();
-      this.form.changed();
-    };
-    const picture = await thumbnail(file);
-    item.append(h("button", { type: "button", title: `Remove ${name}`, ariaLabel: `Remove ${name}`, onclick: drop }, picture));
-  }
-
-  camera() {
-    let timer;
-    openCamera(this.zone, {
-      failed: (text) => { this.problem.textContent = text; },
-      closed: () => clearInterval(timer),
-      controls: (frame) => {
-        const one = h("button", { type: "button", className: "main", onclick: async () => this.add([await frame()]) }, "Take a picture");
-        const many = h("button", { type: "button", className: "plain", onclick: () => {
-          if (timer) { clearInterval(timer); timer = undefined; } else timer = setInterval(async () => this.add([await frame()]), RECORD_EVERY);
-          many.textContent = timer ? "Stop" : "Take many";
-          many.setAttribute("aria-pressed", String(Boolean(timer)));
-        } }, "Take many");
-        return h("div", { className: "row" }, one, many);
-      },
-    });
-  }
-
-  update(removable) {
-    this.title.textContent = this.files.length ? plural(this.files.length, "picture") : "";
-    const more = this.files.length - this.thumbs.childElementCount;
-    if (more > 0) this.title.textContent += `, ${SHOWN} shown`;
-    this.remove.hidden = !removable;
-  }
-}
+// Teaching: the form with classes and their pictures. What was sent is the business of lessons.js.
+import { by, h } from "./dom.js";
+import { Group } from "./group.js";
+import { fromFiles, LeftOut, sort } from "./intake.js";
+import { t } from "./text.js";
 
 export class Teach {
-  constructor() {
+  constructor(lessons) {
+    this.lessons = lessons;
     this.groups = [];
-    this.cards = new Map();
-    this.sent = new Map();  // lesson -> what it was sent, as long as it may be needed again
     this.model = null;
     this.known = h("datalist", { id: "known" });
+    this.left = new LeftOut();
+    by("teach-left").append(this.left.element);
     document.body.append(this.known);
     by("add-group").onclick = () => this.open("").input.focus();
     by("send").onclick = () => this.send();
     by("folder").onchange = (event) => { this.take(fromFiles(event.target.files)); event.target.value = ""; };
+    // Pictures that were not sent are in this tab only.
+    window.addEventListener("beforeunload", (event) => {
+      if (this.lessons.sending || this.groups.some((group) => group.files.length || group.reading)) event.preventDefault();
+    });
   }
 
   open(name, files = []) {
-    const group = new Group(this, name, files);
+    const group = new Group(this, name);
     this.groups.push(group);
     by("groups").append(group.element);
-    this.changed();
+    group.add(files);
     return group;
+  }
+
+  // A place for more pictures of a class, in the form's empty class if there is one.
+  addTo(name) {
+    const group = this.groups.find((one) => one.name === name) ?? this.groups.find((one) => one.untouched) ?? this.open("");
+    group.input.value = name;
+    this.changed();
+    group.element.scrollIntoView({ block: "center" });
+    group.zone.querySelector("input").focus();
   }
 
   drop(group) {
@@ -103,113 +48,87 @@ export class Teach {
 
   // Pictures in folders become classes named after them; pictures alone go where they were dropped. A single folder
   // dropped on a class is its pictures.
-  take(found, group) {
-    const folders = new Set(found.map((one) => one.folder));
+  take(files, group) {
+    const { found, left } = sort(files);
+    const folders = new Set(found.map((one) => one.folder)), goals = new Map();
     for (const { folder, file } of found) {
       const alone = group && (folder === "" || folders.size === 1);
       let goal = alone ? group : this.groups.find((other) => other.name === folder);
-      goal ??= this.groups.find((other) => !other.name && !other.files.length) ?? this.open("");
+      goal ??= this.groups.find((other) => !other.name && !other.files.length && !goals.has(other)) ?? this.open("");
       if (!goal.name && folder) goal.input.value = folder;
-      goal.add([file]);
+      goals.set(goal, [...(goals.get(goal) ?? []), file]);
     }
+    for (const [goal, pictures] of goals) goal.read(pictures);
+    (group?.left ?? this.left).add(left);
   }
 
   // How many classes a lesson needs: two for the first one of a method that trains a network to tell them apart.
   needed() { return this.model?.exists === false && this.model.trains ? 2 : 1; }
 
+  // What is missing before it can learn: [why, where].
+  missing() {
+    const begun = this.groups.filter((group) => !group.untouched), first = this.groups[0]?.input;
+    for (const group of begun) {
+      if (group.reading) return [t("send.reading"), group.input];
+      if (!group.name) return [t("send.unnamed"), group.input];
+      if (!group.files.length) return [t("send.empty", { name: group.name }), group.zone.querySelector("input")];
+    }
+    const named = new Set(begun.map((group) => group.name)).size;
+    if (!named) return [t(this.needed() > 1 ? "send.nothing-two" : "send.nothing"), first];
+    if (named < this.needed()) return [t("send.another"), this.groups.find((group) => group.untouched)?.input ?? by("add-group")];
+    return null;
+  }
+
   changed() {
-    const full = this.groups.filter((group) => group.name && group.files.length);
-    const needed = this.needed();
-    for (const group of this.groups) group.update(this.groups.length > needed);
-    by("send").disabled = new Set(full.map((group) => group.name)).size < needed || this.sending;
+    const missing = this.model ? this.missing() : ["", null];
+    for (const group of this.groups) group.update(this.groups.length > this.needed());
+    by("send").ariaDisabled = String(Boolean(missing));
+    by("send-why").textContent = missing ? missing[0] : "";
     by("teach-problem").textContent = "";
+  }
+
+  // Enter after the name: learn if all is there, or go to what is missing.
+  enter(group) {
+    if (this.missing() && group.files.length === 0 && group.name) group.zone.querySelector("input").focus();
+    else this.send();
   }
 
   show(model) {
     const first = this.model === null || this.model.exists !== model.exists;
     this.model = model;
-    by("teach-intro").textContent = model.exists
-      ? "Name a class and give it some pictures. A known class learns from them in addition."
-      : `Start with ${this.needed() > 1 ? "at least two classes" : "one class or several"}.`;
-    by("add-group").textContent = model.exists ? "Add another class" : "Add a class";
-    by("send").textContent = model.exists ? "Learn" : "Learn these classes";
+    by("teach-intro").textContent = t(!model.can_learn ? "teach.slim" : model.exists ? "teach.intro" : this.needed() > 1 ? "teach.start-two" : "teach.start");
+    by("teach-form").hidden = !model.can_learn;
+    by("add-group").textContent = t(model.exists ? "teach.add-another" : "teach.add");
+    by("send").textContent = t(model.exists ? "teach.learn" : "teach.learn-these");
+    by("keep").hidden = model.exists;
+    by("keep-note").textContent = t(model.can_leave_out ? "keep.note-estimate" : "keep.note-blind");
     this.known.replaceChildren(...model.classes.map((one) => h("option", { value: one.name })));
-    if (first && this.groups.every((group) => !group.files.length && !group.name)) this.clear();
-    by("teach").inert = !model.can_learn;
-    if (!model.can_learn) by("teach-intro").textContent = "This model was saved slim: it answers, but cannot learn.";
+    if (first && this.groups.every((group) => group.untouched)) this.clear();
     this.changed();
   }
 
   clear() {
     for (const group of this.groups.splice(0)) group.element.remove();
-    for (let i = this.model?.exists ? 1 : 2; i > 0; i -= 1) this.open("");
+    for (let i = this.model.exists ? 1 : 2; i > 0; i -= 1) this.open("");
+    this.left.clear();
   }
 
   async send() {
-    const groups = this.groups.filter((group) => group.name && group.files.length);
-    const items = groups.flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
-    items.forEach((item, i) => { item.number = i + 1; });  // as the server counts them
-    let problem = "";
-    this.sending = true;
+    const missing = this.missing();
+    if (missing) { missing[1]?.focus(); return; }
+    const items = this.groups.filter((group) => group.sendable).flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
+    const keepExamples = !this.model.exists && by("keep-examples").checked;
     this.clear();  // at once: the next class can be prepared while this one is on its way
-    by("send").textContent = "Sending…";
-    try {
-      const lessons = await api.teach(items.map((item) => item.file), items.map((item) => item.name));
-      for (const lesson of lessons) {
-        this.sent.set(lesson.number, items.filter((item) => item.name in lesson.classes));
-        this.card(lesson);
-      }
-    } catch (error) {
-      problem = error.message;
-      this.reopen(groups.map((group) => [group.name, group.files]));
-    }
-    this.sending = false;
-    this.show(this.model);
+    const problem = await this.lessons.send(items, keepExamples);
+    if (problem === null) return;
+    this.reopen(items);
     by("teach-problem").textContent = problem;
   }
 
-  card(lesson) {
-    let card = this.cards.get(lesson.number);
-    if (!card) {
-      card = new LessonCard(lesson.number, () => this.again(lesson.number));
-      this.cards.set(lesson.number, card);
-      by("lessons").prepend(card.element);
-    }
-    const items = this.sent.get(lesson.number) ?? [];
-    if (lesson.state === "done") this.sent.delete(lesson.number);
-    card.show(lesson, this.sent.has(lesson.number), items, this.model?.trains);
-  }
-
-  follow(state, restarted) {
-    if (restarted) {
-      for (const [number, card] of this.cards) {
-        if (card.running) card.lost(this.sent.has(number)); else card.element.remove();
-        this.cards.delete(number);
-        const items = this.sent.get(number);
-        if (items) card.again = () => this.bring(items, card);
-        this.sent.delete(number);
-      }
-    }
-    for (const lesson of state.lessons) this.card(lesson);
-  }
-
-  again(number) {
-    const items = this.sent.get(number);
-    this.sent.delete(number);
-    this.bring(items, this.cards.get(number));
-    this.cards.delete(number);
-  }
-
-  bring(items, card) {
-    card.element.remove();
-    const names = [...new Set(items.map((item) => item.name))];
-    this.reopen(names.map((name) => [name, items.filter((item) => item.name === name).map((item) => item.file)]));
+  // Puts classes back into the form, in the place of those that are still empty.
+  reopen(items) {
+    for (const group of this.groups.filter((one) => one.untouched)) this.drop(group);
+    for (const [name, each] of Map.groupBy(items, (item) => item.name)) this.open(name, each.map((item) => item.file));
     by("send").focus();
-  }
-
-  // Put classes back into the form, in the place of those that are still empty.
-  reopen(classes) {
-    for (const group of this.groups.filter((one) => !one.name && !one.files.length)) this.drop(group);
-    for (const [name, files] of classes) this.open(name, files);
   }
 }
