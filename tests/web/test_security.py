@@ -378,7 +378,7 @@ def test_every_answer_carries_the_headers(open_client, model):
 def test_the_page_asks_nobody_else():
     """No address of elsewhere in the assets, and nothing inline that the policy would have to allow."""
     static = Path(__file__).parents[2] / "src" / "engram" / "web" / "static"
-    for path in static.iterdir():
+    for path in filter(Path.is_file, static.rglob("*")):
         text = path.read_text()
         assert set(re.findall(r"https?://[^\"'\s)]*", text)) <= {"http://www.w3.org/2000/svg"}, path
         assert not re.search(r"innerHTML|insertAdjacentHTML|eval\(|document\.write", text), path
