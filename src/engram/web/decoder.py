@@ -73,10 +73,11 @@ class Decoder:
                 if gone.is_set():
                     until = min(until, time.monotonic() + _GRACE)
                     gone.clear()
-        except (EOFError, OSError):  # it died, perhaps for want of memory
-            pass
+            reason = f"takes longer than {self.seconds:g} seconds to read; make it smaller"
+        except (EOFError, OSError):  # perhaps for want of memory
+            reason = "its decoder has died; make it smaller"
         self._end()
-        return f"takes longer than {self.seconds:g} seconds to read; make it smaller"
+        return reason
 
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")
