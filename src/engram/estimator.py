@@ -1,5 +1,6 @@
 """IncrementalClassifier: the scikit-learn estimator people import."""
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -147,6 +148,29 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not (isinstance(X, np.ndarray) and X.dtype == np.uint8):
             pictures = list(pictures)
         return extract(pictures, recorded.network(), device=self.device, strict=True).values
+
+    def require_mergeable(self, other: "IncrementalClassifier") -> None:
+        """Refuse a classifier that cannot be merged with this one, in one line that names what is in the way."""
+        for clf in (self, other):
+            clf._require_fitted()
+        names = [clf.backbone_identity_ or "none, but feature vectors" for clf in (self, other)]
+        if names[0] != names[1]:
+            raise ValueError(f"models with different backbones cannot be merged: {names[0]} and {names[1]}")
+        self.learner_.require_mergeable(other.learner_)
+
+    def merge(self, *others: "IncrementalClassifier") -> Self:
+        """A classifier that knows what this one and others know, as if it had learned everything: `merge(a, b, …)`.
+
+        Classes of one name become one. The others are left as they are. Methods whose `about` has `merges` can do it.
+        """
+        for other in others:
+            self.require_mergeable(other)
+        merged = copy.copy(self)
+        merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
+        merged.learner_.merge(*(other.learner_ for other in others))
+        merged.n_features_in_ = merged.learner_.n_features
+        merged.notes_ = {}
+        return merged
 
     # --- predicting -----------------------------------------------------------------------------------------------
 

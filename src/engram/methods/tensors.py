@@ -8,8 +8,8 @@ one row per class, tensors called `samples.…` one row per stored sample, and `
 import contextlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -18,11 +18,19 @@ from torch import Tensor
 
 from engram.learner import Label, Learner, LeftOut, State, Task, has_row_per_class, index_labels
 from engram.nn import statistics
+from engram.nn.statistics import with_rows as with_rows
 
 CHUNK = 4096  # samples scored at a time, at most
 TABLE = 2**24  # scores in memory at a time
 
 Tensors = Mapping[str, Tensor]
+
+
+class Taught(NamedTuple):
+    """The table of one of several learners, and the rows its classes get in all of them."""
+
+    tensors: Tensors
+    rows: Tensor
 
 
 class TensorLearner(Learner):
@@ -169,6 +177,53 @@ class TensorLearner(Learner):
             raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
         self._labels[row] = new
 
+    def merge(self, *others: Learner) -> None:
+        """Know what others of this method know, too."""
+        super().merge(*others)
+        alike = [self, *(other for other in others if isinstance(other, TensorLearner))]
+        labels = list(dict.fromkeys(label for each in alike for label in each._labels))
+        index_labels(labels)
+        position = {label: row for row, label in enumerate(labels)}
+        taught = [
+            Taught(
+                {name: tensor.to(self.device) for name, tensor in each.tensors.items()},
+                torch.tensor([position[label] for label in each._labels], dtype=torch.int64, device=self.device),
+            )
+            for each in alike
+            if each.tasks_learned
+        ]
+        if taught:
+            tensors = self._tensors_merged(taught, len(labels))
+            self.tensors, self.scratch, self._labels = tensors, {}, labels
+            self.n_features = next(each.n_features for each in alike if each.n_features is not None)
+            self.tasks_learned = sum(each.tasks_learned for each in alike)
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        """The table of all, given every one's; methods that `about` says can be merged have it."""
+        raise NotImplementedError
+
+    def require_mergeable(self, other: Learner) -> None:
+        """Refuse what cannot be merged, also networks that were drawn or trained apart."""
+        super().require_mergeable(other)
+        mine, theirs = self._frozen(), other._frozen() if isinstance(other, TensorLearner) else {}
+        for name in sorted(mine.keys() & theirs.keys() - {"network.unit"}):  # from one unit to another is exact
+            if not torch.equal(mine[name].cpu(), theirs[name].cpu()):
+                raise ValueError(
+                    f"models whose {name} differs cannot be merged; they were made with the seeds {self.seed} and "
+                    f"{other.seed}, or on different first classes: merge copies of one model that learned on"
+                )
+
+    def _frozen(self) -> dict[str, Tensor]:
+        """What is fixed before the first class or with it, and never learned again."""
+        return {n: t for n, t in self.tensors.items() if n.startswith("network.") and not has_row_per_class(n)}
+
+    def blank(self) -> Self:
+        """A learner to teach elsewhere and to merge into this one: it knows no class, and rounds nothing."""
+        self.require_mergeable(self)
+        learner = type(self)(replace(self.config, **self.exact), seed=self.seed, device=self.device.type)
+        learner.tensors, learner.n_features = self._frozen(), self.n_features
+        return learner
+
     def _row(self, label: Label) -> int:
         if label not in self._labels:
             raise ValueError(f"unknown class {label!r}; {len(self._labels)} classes are known")
@@ -202,14 +257,19 @@ class TensorLearner(Learner):
         return learner
 
 
-def with_rows(tensor: Tensor, rows: int) -> Tensor:
-    """A copy with zero rows added where it has fewer."""
-    longer = tensor.new_zeros((rows, *tensor.shape[1:]))
-    longer[: len(tensor)] = tensor
-    return longer
-
-
 def with_samples(tensors: Tensors, features: Tensor, targets: Tensor) -> dict[str, Tensor]:
     """The stored samples and these, under their names in the state."""
     added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
     return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}
+
+
+def united(several: Sequence[Taught], classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Counts and means of all, and what it adds to the scatter that means of one class lay apart."""
+    first = several[0].tensors["classes.means"]
+    counts, means = first.new_zeros(classes, dtype=torch.int64), first.new_zeros(classes, first.shape[1])
+    between = first.new_zeros(first.shape[1], first.shape[1])
+    for tensors, rows in several:
+        n, mu = tensors["classes.counts"].long(), tensors["classes.means"].double()
+        apart = statistics.unite(counts, means, rows, n, mu * n[:, None]).to(first.dtype)
+        between += apart.T @ apart
+    return counts, means, between
