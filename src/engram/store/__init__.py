@@ -9,6 +9,7 @@ from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.history import Event, Notes
 from engram.store.image_bytes import ImageBytes
 from engram.store.learn import learn_classes, watch_folder
+from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
@@ -23,6 +24,8 @@ __all__ = [
     "Examples",
     "ImageBytes",
     "Learned",
+    "MergeSource",
+    "Merger",
     "Model",
     "ModelBusyError",
     "ModelStore",
@@ -36,6 +39,8 @@ __all__ = [
     "Unreadable",
     "evaluate_images",
     "learn_classes",
+    "merge_models",
+    "plan_merge",
     "predict_images",
     "unknown_threshold",
     "watch_folder",

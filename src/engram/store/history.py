@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from engram.errors import DamagedModelError
 
-What = Literal["base", "learn", "more", "forget", "rename"]
+What = Literal["base", "learn", "more", "forget", "rename", "merge"]
 FORGOTTEN = "(forgotten)"
 
 

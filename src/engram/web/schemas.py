@@ -67,7 +67,7 @@ class ChangeView(BaseModel):
     """One change of the model."""
 
     when: str
-    what: Literal["base", "learn", "more", "forget", "rename"]
+    what: Literal["base", "learn", "more", "forget", "rename", "merge"]
     pictures: dict[str, int]
     seconds: float
     new_name: str | None
