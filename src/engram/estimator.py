@@ -105,13 +105,16 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Base training: start over with these classes."""
+        self._learn(*self._begin(), X, y, reset=True)
+        self.notes_: dict[str, Any] = {}
+        return self
+
+    def _begin(self) -> tuple[Learner, RecordedBackbone | None]:
+        """A learner that knows nothing, and the network it will see with."""
         kind = find_method(self.method)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         learner = kind(kind.configure(self.config), seed=seed, device=self.device)
-        recorded = None if self.backbone is None else RecordedBackbone(self.backbone)
-        self._learn(learner, recorded, X, y, reset=True)
-        self.notes_: dict[str, Any] = {}
-        return self
+        return learner, None if self.backbone is None else RecordedBackbone(self.backbone)
 
     def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Learn one task more: classes with new names, or more data of known ones. The first call is `fit`."""
@@ -171,6 +174,25 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         merged.n_features_in_ = merged.learner_.n_features
         merged.notes_ = {}
         return merged
+
+    def blank(self) -> Learner:
+        """A learner to teach elsewhere, on features of this classifier's backbone, for `absorb`."""
+        return (self.learner_ if self.__sklearn_is_fitted__() else self._begin()[0]).blank()
+
+    def absorb(self, *taught: Learner) -> Self:
+        """Know what `blank` learners were taught elsewhere, as if it had been learned here. All or nothing."""
+        fitted = self.__sklearn_is_fitted__()
+        learner, recorded = (self.learner_, self._recorded) if fitted else self._begin()
+        learner.merge(*taught)
+        if not fitted:
+            self.learner_, self._recorded, self.notes_ = learner, recorded, {}
+        self.n_features_in_ = learner.n_features
+        return self
+
+    def calibrate(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
+        """Measure, on some of the samples that were absorbed, how likely answers are and what is unknown."""
+        self.learner_.calibrate(self._features(X), np.asarray(y))
+        return self
 
     # --- predicting -----------------------------------------------------------------------------------------------
 

@@ -214,6 +214,13 @@ class Learner(ABC):
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
         return None
 
+    def calibrate(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
+        """Measure, on samples that were learned, what scores say about probabilities; for methods that can tell.
+
+        Learning does so by itself; this is for what was learned elsewhere and merged.
+        """
+        return None
+
     @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""
@@ -275,7 +282,10 @@ class Learner(ABC):
         return settings if self.n_features is None else {"numbers of features": self.n_features, **settings}
 
     def blank(self) -> Self:
-        """A learner to teach elsewhere and to merge into this one: it knows no class, and rounds nothing."""
+        """A learner to teach elsewhere and to merge into this one.
+
+        It knows no class, rounds nothing, and leaves calibrating to this one.
+        """
         raise ValueError(f"models of the method {self.method} cannot be merged")
 
     @abstractmethod

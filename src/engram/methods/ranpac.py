@@ -85,7 +85,8 @@ class RanPAC(TensorLearner):
     def blank(self) -> Self:
         """The ridge was searched for on the first classes and stays."""
         learner = super().blank()
-        learner.tensors |= {name: self.tensors[name] for name in ("consolidation.ridge",) if name in self.tensors}
+        if self.tensors:
+            learner.tensors["consolidation.ridge"] = self.tensors["consolidation.ridge"].cpu()
         return learner
 
     def _choose_ridge(self, task: Task, projection: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from engram.learner import Label, Learner, LeftOut, State, Task, has_row_per_class, index_labels
-from engram.nn import statistics
+from engram.nn import calibration, statistics
 from engram.nn.statistics import with_rows as with_rows
 
 CHUNK = 4096  # samples scored at a time, at most
@@ -44,6 +44,7 @@ class TensorLearner(Learner):
         self.tensors: dict[str, Tensor] = {}
         self.scratch: dict[str, Tensor] = {}  # made of `tensors` to answer faster; never saved
         self.slim = False
+        self.calibrating = True  # while it learns
 
     @property
     def labels(self) -> list[Label]:
@@ -122,17 +123,32 @@ class TensorLearner(Learner):
 
     def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
-        names, positions = index_labels(y)
-        targets = torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
-        scores = self._left_out(self._features(X), targets)
-        if scores is None:
+        targets = self._targets(y)
+        found = self._left_out(self._features(X), targets)
+        if found is None:
             return None
-        best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
+        best = (found[0].double() / self.temperature).softmax(dim=1).max(dim=1)
         return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
 
-    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor | None:
-        """Scores of learned samples, had each in turn not been learned."""
+    def calibrate(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
+        """Measure, on samples that were learned, what scores say about probabilities; for methods that can tell."""
+        features, targets, counts = self._features(X), self._targets(y), self.tensors["classes.counts"]
+        several = counts[targets] > 1  # without its only sample a class would be gone
+        if len(self._labels) > 1 and several.any():
+            own = targets[several]
+            found, before = self._left_out(features[several], own), self.tensors.get("consolidation.calibration")
+            if found is not None:
+                fit = calibration.pool(before, int(counts.sum()), *found, own)
+                self.tensors = self.tensors | {"consolidation.calibration": fit}
+
+    def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Scores and familiarity of learned samples, had each in turn not been learned."""
         return None
+
+    def _targets(self, y: Iterable[Any]) -> Tensor:
+        """The rows of known labels."""
+        names, positions = index_labels(y)
+        return torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
@@ -218,10 +234,11 @@ class TensorLearner(Learner):
         return {n: t for n, t in self.tensors.items() if n.startswith("network.") and not has_row_per_class(n)}
 
     def blank(self) -> Self:
-        """A learner to teach elsewhere and to merge into this one: it knows no class, and rounds nothing."""
+        """A learner to teach elsewhere and to merge into this one."""
         self.require_mergeable(self)
-        learner = type(self)(replace(self.config, **self.exact), seed=self.seed, device=self.device.type)
-        learner.tensors, learner.n_features = self._frozen(), self.n_features
+        learner = type(self)(replace(self.config, **self.exact), seed=self.seed, device="cpu")
+        learner.tensors = {name: tensor.cpu() for name, tensor in self._frozen().items()}
+        learner.n_features, learner.calibrating = self.n_features, False
         return learner
 
     def _row(self, label: Label) -> int:

@@ -53,7 +53,8 @@ class Whitened(TensorLearner):
         z = self._map()(task.features, network)
         after = network | class_sums.add(had, z, task.targets, task.classes, bits, random, self.tasks_learned)
         fit, counts = had.get("consolidation.calibration"), after["classes.counts"]
-        fit = calibration.calibrate(fit, lambda: class_sums.space(after), z, task.targets, counts)
+        if self.calibrating:
+            fit = calibration.calibrate(fit, lambda: class_sums.space(after), z, task.targets, counts)
         return after if fit is None else after | {"consolidation.calibration": fit}
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
@@ -110,8 +111,8 @@ class Whitened(TensorLearner):
         """The familiarity that this share of learned samples, each judged as if it had not been, does not reach."""
         return calibration.threshold(self.tensors.get("consolidation.calibration"), share)
 
-    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor:
-        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])[0]
+    def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
 
     def class_vectors(self) -> NDArray[np.float32]:
         """The means as they lie in the whitened space, where their angles tell."""

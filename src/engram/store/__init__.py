@@ -7,13 +7,15 @@ from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import Unreadable
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.history import Event, Notes
-from engram.store.image_bytes import ImageBytes
+from engram.store.image_bytes import ImageBytes, ImageUrl
 from engram.store.learn import learn_classes, watch_folder
+from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
+from engram.store.statistics import write_statistics
 
 __all__ = [
     "UNKNOWN",
@@ -23,6 +25,7 @@ __all__ = [
     "Event",
     "Examples",
     "ImageBytes",
+    "ImageUrl",
     "Learned",
     "MergeSource",
     "Merger",
@@ -39,9 +42,11 @@ __all__ = [
     "Unreadable",
     "evaluate_images",
     "learn_classes",
+    "learn_on_cluster",
     "merge_models",
     "plan_merge",
     "predict_images",
     "unknown_threshold",
     "watch_folder",
+    "write_statistics",
 ]
