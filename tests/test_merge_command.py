@@ -1,8 +1,12 @@
 """engram merge, and engram learn --statistics, as a person types them."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from toys import paint
 
+from engram.io import model_file
 from engram.store import ModelStore
 
 
@@ -49,3 +53,80 @@ def test_methods_say_who_can_be_merged(engram):
     listed = engram("methods").out.splitlines()
     assert "; can be merged" in listed[1]
     assert engram("methods", "--json").json["icarl"]["merges"] is False
+
+
+# --- engram learn --statistics and --dask -----------------------------------------------------------------------------
+
+
+def test_statistics_are_counts_means_and_scatter_and_nothing_else(engram, tmp_path):
+    folder = paint(tmp_path / "garden", "red", "green", n=12)
+    paint(folder, "blue", n=3)
+    (folder / "red" / "0-0.png").write_bytes(b"no picture")
+    done = engram("learn", "--statistics", "garden.stats", folder, "--min-count", "4", "--backbone", "averages")
+    assert done.code == 0
+    assert "passed over" in done.err
+    assert "not learned: blue: 3 pictures can be read, and --min-count asks for 4" in done.err
+    tensors, header = model_file.read("garden.stats")
+    assert sorted(tensors) == [
+        "classes.counts", "classes.means", "consolidation.newest", "consolidation.samples", "consolidation.scatter",
+        "consolidation.unit", "network.unit",
+    ]  # fmt: skip
+    assert header["notes"] == {}
+    assert header["learner"]["labels"] == ["green", "red"]
+    assert tensors["classes.counts"].tolist() == [12, 11]
+    content = Path("garden.stats").read_bytes()
+    assert b".png" not in content
+    assert b"garden" not in content
+    again = engram("learn", "--statistics", "garden.stats", folder, "--backbone", "averages")
+    assert (again.code, again.err.count("\n")) == (2, 1)
+    assert "garden.stats exists" in again.err
+
+
+def test_statistics_merge_into_a_model_as_if_it_had_seen_the_pictures(engram, tmp_path):
+    here, there = paint(tmp_path / "here", "red", "green"), paint(tmp_path / "there", "red", "blue", seed=1)
+    both = paint(paint(tmp_path / "both", "red", "green"), "red", "blue", seed=1)
+    settings = ("--backbone", "averages", "--set", "kept_bits=64", "--holdout", "0")
+    assert engram("learn", "m.engram", here, *settings).code == 0
+    assert engram("learn", "whole.engram", both, *settings).code == 0
+    assert engram("learn", "there.stats", there, "--statistics", *settings[:4]).code == 0
+    done = engram("merge", "m.engram", "m.engram", "there.stats", "--force", "--json").json
+    assert (done["added"], done["joined"]) == ({"blue": 8}, {"red": 8})
+    merged, whole = (ModelStore(path, device="cpu").read() for path in ("m.engram", "whole.engram"))
+    assert merged.pictures() == {"green": 8, "red": 16, "blue": 8}
+    X = np.random.default_rng(0).normal(size=(20, 8))
+    columns = [merged.names.index(name) for name in whole.names]
+    np.testing.assert_allclose(merged.clf.decision_function(X)[:, columns], whole.clf.decision_function(X), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--statistics", "--watch"), "choose one of --watch, --statistics and --dask"),
+        (("--statistics", "--dask", "local"), "choose one of --watch, --statistics and --dask"),
+        (("--min-count", "3"), "--min-count belongs to --statistics, and --block to --dask"),
+        (("--block", "3"), "--min-count belongs to --statistics, and --block to --dask"),
+        (("--statistics", "--min-count", "9"), "no class to write statistics of; red: 8 pictures can be read"),
+        (("--statistics", "--method", "mas"), "models of the method mas cannot be merged"),
+    ],
+)
+def test_options_that_do_not_go_together(engram, tmp_path, options, reason):
+    folder = paint(tmp_path / "p", "red")
+    done = engram("learn", "m.engram", folder, "--backbone", "averages", *options)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert reason in done.err
+    assert not Path("m.engram").exists()
+
+
+def test_learn_on_a_cluster(engram, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    folder = paint(tmp_path / "p", "red", "green", n=6)
+    (tmp_path / "list.csv").write_text("path,label\n" + "".join(f"p/red/0-{i}.png,rot\n" for i in range(6)))
+    with distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        on = ("--dask", cluster.scheduler_address)
+        done = engram("learn", "m.engram", folder, "--backbone", "averages", "--block", 4, "--json", *on)
+        assert [one["pictures"] for one in done.json["learned"]] == [5, 5]
+        assert done.json["workers_lost"] == done.json["blocks_retried"] == 0
+        more = engram("learn", "m.engram", "list.csv", *on)
+        assert "knows 3 classes, 1 of them new" in more.err
+        assert engram("learn", "m.engram", "list.csv", *on).code == 1
+    assert engram("learn", "m.engram", "list.csv").err == "error: list.csv is not a folder\n"

@@ -175,20 +175,22 @@ def test_workers_killed_three_times_at_random_moments(tmp_path):
     """Two processes; each kill takes the worker with all it was at and had done. None is counted twice."""
     folders = class_folders(paint(tmp_path / "pictures", "red", "green", "blue", "cyan", n=30))
     chance = random.Random(0)
-    moments = sorted(chance.sample(range(8, 90), 3))
+    moments, killed = [*sorted(chance.sample(range(8, 90), 3)), np.inf], list[int]()
     with distributed.LocalCluster(
         2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL", memory_limit=0
     ) as cluster:
 
         def kill(step: Step) -> None:
-            alive = [nanny.process for nanny in cluster.workers.values() if nanny.process and nanny.process.pid]
-            if alive and moments and step.done >= moments[0]:
+            pids = [nanny.process.pid for nanny in cluster.workers.values() if nanny.process]
+            if step.done >= moments[0] and (alive := [pid for pid in pids if pid and pid not in killed]):
+                killed.append(chance.choice(alive))
+                os.kill(killed[-1], signal.SIGKILL)
                 moments.pop(0)
-                os.kill(chance.choice(alive).pid, signal.SIGKILL)
 
         report = learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), cluster.scheduler_address, kill, block=3)
-    assert moments == []
-    assert report.workers_lost >= 1
+    assert len(killed) == 3
+    assert 1 <= report.workers_lost <= 3  # one that is killed before it has reported for work is not missed
+    assert report.blocks_retried >= 1
     learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
 
