@@ -42,6 +42,12 @@ def test_blocks_are_of_bounded_size_and_stay_within_their_range(folders, setting
         next(cut_blocks(folders, setting, pictures=0))
 
 
+def test_pictures_named_twice_are_two_blocks(folders, setting):
+    blocks = [block for part in cut_blocks({"red": folders["red"] * 2}, setting, pictures=5) for block in part]
+    assert blocks[0].images == blocks[1].images
+    assert blocks[0].key != blocks[1].key
+
+
 def test_a_key_is_of_the_pictures_and_of_how_they_are_learned(folders, setting):
     def keys(setting: Setting = setting) -> list[str]:
         return [block.key for blocks in cut_blocks(folders, setting, pictures=10) for block in blocks]

@@ -71,12 +71,12 @@ def cut_blocks(
     names, job = list(classes), setting.key()
     for start in range(0, len(names), most_classes):
         found = [(str(image), name) for name in names[start : start + most_classes] for image in classes[name]]
-        parts = [found[at : at + pictures] for at in range(0, len(found), pictures)]
-        yield [Block(_key(job, part), *map(list, zip(*part, strict=True))) for part in parts]
+        parts = {at: found[at : at + pictures] for at in range(0, len(found), pictures)}
+        yield [Block(_key(job, start, at, part), *map(list, zip(*part, strict=True))) for at, part in parts.items()]
 
 
-def _key(job: bytes, part: Sequence[tuple[str, Label]]) -> str:
-    digest = hashlib.blake2b(job, digest_size=16)
+def _key(job: bytes, start: int, at: int, part: Sequence[tuple[str, Label]]) -> str:
+    digest = hashlib.blake2b(job + b"%d %d" % (start, at), digest_size=16)  # a list may name pictures twice
     for image, name in part:
         digest.update(repr((image, name)).encode())
         with contextlib.suppress(OSError):  # what only the workers can see is known by its address alone

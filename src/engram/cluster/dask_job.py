@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -71,7 +72,7 @@ def run_blocks(
     The lists of pictures are taken as they are needed, so they need not all be in memory. Results stay with the workers
     until a range is complete.
     """
-    shared = client.submit(pickle.loads, pickle.dumps(setting), key=f"engram-setting-{setting.key().hex()[:32]}")
+    shared = _share(client, setting)
     events_before, window, finished = len(client.get_events("all")), _Window(client, told), []
     for blocks in ranges:
         levels: list[list[Any]] = [[]]
@@ -95,8 +96,7 @@ def fill_on_cluster(
     if isinstance(images, np.ndarray):
         raise ValueError("only pictures in files can be given to workers; leave --dask out")
     with connect(address) as client:
-        job = (backbone.cpu(), cache.root.resolve(), cache.dtype.name)
-        shared = client.submit(pickle.loads, pickle.dumps(job), pure=False)
+        shared = _share(client, (backbone.cpu(), cache.root.resolve(), cache.dtype.name))
         window = _Window(client, lambda done: told(done, len(images)))
         for start in range(0, len(images), ROWS_PER_FILE):
             window.wait_for_room()
@@ -108,6 +108,13 @@ def fill_on_cluster(
 def _fill(images: Sequence[str], job: tuple[Backbone, Path, Any]) -> None:
     backbone, root, dtype = job
     FeatureCache(root, dtype).fill(images, backbone)
+
+
+def _share(client: Any, value: object) -> Any:
+    """What all workers need, sent once. As the result of a task, it is made again where a lost worker had it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph")  # the network, once
+        return client.submit(pickle.loads, pickle.dumps(value), pure=False)
 
 
 class _Window:
