@@ -121,7 +121,8 @@ def test_learn_on_a_cluster(engram, tmp_path):
     distributed = pytest.importorskip("distributed")
     folder = paint(tmp_path / "p", "red", "green", n=6)
     (tmp_path / "list.csv").write_text("path,label\n" + "".join(f"p/red/0-{i}.png,rot\n" for i in range(6)))
-    with distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    workers = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0") as cluster:
         on = ("--dask", cluster.scheduler_address)
         done = engram("learn", "m.engram", folder, "--backbone", "averages", "--block", 4, "--json", *on)
         assert [one["pictures"] for one in done.json["learned"]] == [5, 5]

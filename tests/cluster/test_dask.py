@@ -23,7 +23,8 @@ PLAN = {"settings": {"kept_bits": 32}}
 @pytest.fixture(scope="module")
 def address():
     """Two workers in this process: what a cluster does, without the seconds it takes to start one."""
-    with distributed.LocalCluster(2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0") as cluster:
         yield cluster.scheduler_address
 
 
@@ -150,6 +151,9 @@ def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders,
     for plan, where, reason in refused:
         with pytest.raises(ValueError, match=reason):
             learn_on_cluster(new(tmp_path), folders, plan, where)
+    idle = distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0")
+    with idle, pytest.raises(ValueError, match="has no workers; start some with dask worker"):
+        learn_on_cluster(new(tmp_path), folders, quick_plan(), idle.scheduler_address)
     with pytest.raises(ValueError, match="none could be read"):
         learn_on_cluster(new(tmp_path), {"a": [tmp_path / "list.txt"]}, _touch(tmp_path), address)
     assert not new(tmp_path).exists()
@@ -177,7 +181,7 @@ def test_workers_killed_three_times_at_random_moments(tmp_path):
     chance = random.Random(0)
     moments, killed = [*sorted(chance.sample(range(8, 90), 3)), np.inf], list[int]()
     with distributed.LocalCluster(
-        2, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL", memory_limit=0
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0
     ) as cluster:
 
         def kill(step: Step) -> None:
@@ -193,6 +197,11 @@ def test_workers_killed_three_times_at_random_moments(tmp_path):
     assert report.blocks_retried >= 1
     learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
+
+
+def test_as_many_processes_as_asked_for():
+    with connect("local:1") as client:
+        assert list(client.nthreads().values()) == [1]
 
 
 @pytest.mark.slow

@@ -36,28 +36,33 @@ def connect(address: str) -> Iterator[Any]:
     """A client of the scheduler at `address`; `local` and `local:N` start processes on this machine for the while."""
     if find_spec("distributed") is None:
         raise ValueError("Dask is not installed; pip install 'engram[dask]'")
-    import dask
     from distributed import Client, LocalCluster
 
     kind, _, number = address.partition(":")
-    if kind != "local":
-        try:
-            client = Client(address, timeout=PATIENCE, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise ValueError(
-                f"no Dask scheduler answers at {address}; start one with dask scheduler, or give --dask local"
-            ) from error
-        with client:
+    if kind == "local":
+        if number and not (number.isascii() and number.isdigit() and int(number)):
+            raise ValueError(f"--dask takes the address of a scheduler, local or local:N, not {address!r}")
+        processes = LocalCluster(
+            n_workers=int(number) if number else None,
+            threads_per_worker=1,
+            dashboard_address="127.0.0.1:0",
+            silence_logs="CRITICAL",
+            scheduler_kwargs={"allowed_failures": FAILURES},
+        )
+        with processes, Client(processes, set_as_default=False) as client:
             yield client
         return
-    if number and not (number.isascii() and number.isdigit() and int(number)):
-        raise ValueError(f"--dask takes the address of a scheduler, local or local:N, not {address!r}")
-    workers = int(number) if number else None
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": FAILURES}),
-        LocalCluster(workers, threads_per_worker=1, dashboard_address=None, silence_logs="CRITICAL") as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"no Dask scheduler answers at {address}; start one with dask scheduler, or give --dask local"
+        ) from error
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise ValueError(f"the Dask scheduler at {address} has no workers; start some with dask worker") from None
         yield client
 
 
