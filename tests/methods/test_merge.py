@@ -60,7 +60,9 @@ def test_any_tree_of_merges_in_any_order_is_having_learned_everything_in_one_pla
     for part in (part for part in parts if part.any()):
         learners.append(make(seed=len(learners)))
         learners[-1].learn(X[part], y[part])
+    largest = max(float(one.tensors["network.unit"]) for one in learners)
     merged = merge_by_tree(learners, data)
+    assert float(merged.tensors["network.unit"]) == largest  # whatever the order
     (counts, means, scatter), (expected, centres, spread) = vectors(merged), vectors(whole)
     assert counts == expected
     for name, centre in centres.items():
@@ -198,6 +200,18 @@ def test_several_at_once_and_one_that_knows_nothing(name):
     fresh.merge(first)
     assert fresh.predict(X).tolist() == first.predict(X).tolist()
     assert fresh.n_features == 8
+
+
+def test_a_blank_learner_rounds_nothing_and_knows_nothing_but_the_network():
+    X, y = samples(SIZES)
+    one = make(kept_bits=16)
+    one.learn(X, y)
+    blank = one.blank()
+    assert (blank.labels, blank.seed, list(blank.tensors)) == ([], one.seed, ["network.unit"])
+    blank.learn(X, y)
+    assert blank.tensors["classes.means"].dtype == blank.tensors["consolidation.scatter"].dtype == torch.float64
+    assert "consolidation.calibration" not in blank.tensors
+    assert "consolidation.calibration" in one.tensors
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in MERGING])

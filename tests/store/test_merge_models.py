@@ -1,5 +1,6 @@
 """Model files made one: what comes of names, histories and folders, and what is refused before anything is written."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,9 @@ from toys import TRAINED, averages, paint, quick_plan
 from engram import IncrementalClassifier
 from engram.datasets import class_folders
 from engram.images import extract
-from engram.store import MergeSource, Model, ModelStore, Notes, learn_classes, merge_models, plan_merge
+from engram.store import Event, MergeSource, Model, ModelStore, Notes, learn_classes, merge_models, plan_merge
+from engram.store.history import ClassRecord
+from engram.store.merge import Naming
 from engram.testing import assert_same_state
 
 EXACT = {"settings": {"kept_bits": 64}, "holdout": 0.0}
@@ -66,6 +69,27 @@ def test_histories_are_merged_in_order_of_time_and_folders_stay_known(tmp_path, 
     report = learn_classes(out(tmp_path), class_folders(tmp_path / "more"), quick_plan(**EXACT))
     assert report.known == ["cyan"]
     assert out(tmp_path).read().notes.increments() == 1
+
+
+def test_notes_of_both_in_order_of_time_under_the_names_of_now(garden, lake):
+    """A class known to both was learned when the first of them learned it."""
+    mine = Notes(history=(Event("2", "base", {"red": 1}), Event("4", "forget", {"old": 1})),
+                 classes={"red": ClassRecord("2", 0, {"a": 0.0})})  # fmt: skip
+    theirs = Notes(history=(Event("1", "base", {"ruby": 1}), Event("3", "rename", {"ruby": 0}, new_name="red")),
+                   classes={"red": ClassRecord("1", 7, {"b": 0.1})})  # fmt: skip
+
+    def merged(naming: Naming) -> Notes:
+        sources = [MergeSource("x.engram", replace(garden.read(), notes=mine)),
+                   MergeSource("y.engram", replace(lake.read(), notes=theirs))]  # fmt: skip
+        return plan_merge(sources, naming).model.notes
+
+    joined = merged("join")
+    assert [event.when for event in joined.history[:-1]] == ["1", "2", "3", "4"]
+    assert joined.classes == {"red": ClassRecord("1", 7, {"a": 0.0, "b": 0.1})}
+    apart = merged("prefix")
+    assert apart.history[2].new_name == "y-red"
+    assert apart.history[1].pictures == {"x-red": 1}
+    assert apart.classes == {"x-red": mine.classes["red"], "y-red": theirs.classes["red"]}
 
 
 def test_the_same_folder_in_both_is_told(tmp_path, garden):
