@@ -26,12 +26,13 @@ ALLOWED: dict[str, set[str]] = {
     "datasets": {"io"},
     "estimator": {"methods", "learner", "images", "backbones", "io"},
     "testing": {"learner", "io"},
-    "store": {"estimator", "images", "datasets", "backbones", "methods", "learner", "io", "html"},
+    "cluster": {"images", "backbones", "learner", "io"},
+    "store": {"cluster", "estimator", "images", "datasets", "backbones", "methods", "learner", "io", "html"},
     "bench": {"estimator", "images", "datasets", "backbones", "methods", "engine", "nn", "learner", "io", "html",
               "settings"},
     "web": {"store", "io", "html", "nn"},
-    "cli": {"store", "bench", "web", "testing", "estimator", "images", "datasets", "backbones", "methods", "learner",
-            "io", "settings"},
+    "cli": {"store", "cluster", "bench", "web", "testing", "estimator", "images", "datasets", "backbones", "methods",
+            "learner", "io", "settings"},
 }  # fmt: skip
 
 OFFERED = {"estimator", "io", "learner"}  # by the package itself: `from engram import IncrementalClassifier`

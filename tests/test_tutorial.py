@@ -42,6 +42,10 @@ def check(said: list[str]) -> None:
     assert "test/circle/00.png: circle" not in said[8]
     assert "star is called five-pointed star now" in said[8]
     assert re.search("^square 0", said[9], re.MULTILINE)
+    assert "one class of several: circle" in said[10]
+    assert "shapes.engram knows 7 classes, from 2 models" in said[10]
+    assert "strange/stripes/00.png: stripes (" in said[10]
+    assert "test/circle/00.png: circle (" in said[10]
 
 
 def test_every_line_of_the_tutorial_runs(engram, tmp_path):

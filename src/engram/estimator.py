@@ -1,5 +1,6 @@
 """IncrementalClassifier: the scikit-learn estimator people import."""
 
+import copy
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -123,14 +124,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Base training: start over with these classes."""
-        kind = find_method(self.method)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        learner = kind(kind.configure(self.config), seed=seed, device=self.device)
-        recorded = None if self.backbone is None else RecordedBackbone(self.backbone)
-        self._learn(learner, recorded, X, y, reset=True)
+        self._learn(*self._begin(), X, y, reset=True)
         self.notes_: dict[str, Any] = {}
         self.examples_: dict[Label, NDArray[np.float16]] = {}
         return self
+
+    def _begin(self) -> tuple[Learner, RecordedBackbone | None]:
+        """A learner that knows nothing, and the network it will see with."""
+        kind = find_method(self.method)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        learner = kind(kind.configure(self.config), seed=seed, device=self.device)
+        return learner, None if self.backbone is None else RecordedBackbone(self.backbone)
 
     def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Learn one task more: classes with new names, or more data of known ones. The first call is `fit`."""
@@ -167,6 +171,52 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not (isinstance(X, np.ndarray) and X.dtype == np.uint8):
             pictures = list(pictures)
         return extract(pictures, recorded.network(), device=self.device, strict=True).values
+
+    def require_mergeable(self, other: "IncrementalClassifier") -> None:
+        """Refuse a classifier that cannot be merged with this one, in one line that names what is in the way."""
+        for clf in (self, other):
+            clf._require_fitted()
+        names = [clf.backbone_identity_ or "none, but feature vectors" for clf in (self, other)]
+        if names[0] != names[1]:
+            raise ValueError(f"models with different backbones cannot be merged: {names[0]} and {names[1]}")
+        self.learner_.require_mergeable(other.learner_)
+
+    def merge(self, *others: "IncrementalClassifier") -> Self:
+        """A classifier that knows what this one and others know, as if it had learned everything: `merge(a, b, …)`.
+
+        Classes of one name become one. The others are left as they are. Methods whose `about` has `merges` can do it.
+        """
+        for other in others:
+            self.require_mergeable(other)
+        merged = copy.copy(self)
+        merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
+        merged.learner_.merge(*(other.learner_ for other in others))
+        merged.n_features_in_ = merged.learner_.n_features
+        merged.notes_, merged.examples_ = {}, dict(self.examples_)
+        for other in others:
+            for label, values in other.examples_.items():
+                kept = merged.examples_.get(label, values[:0])
+                merged.examples_[label] = np.concatenate([kept, values])
+        return merged
+
+    def blank(self) -> Learner:
+        """A learner to teach elsewhere, on features of this classifier's backbone, for `absorb`."""
+        return (self.learner_ if self.__sklearn_is_fitted__() else self._begin()[0]).blank()
+
+    def absorb(self, *taught: Learner) -> Self:
+        """Know what `blank` learners were taught elsewhere, as if it had been learned here. All or nothing."""
+        fitted = self.__sklearn_is_fitted__()
+        learner, recorded = (self.learner_, self._recorded) if fitted else self._begin()
+        learner.merge(*taught)
+        if not fitted:
+            self.learner_, self._recorded, self.notes_, self.examples_ = learner, recorded, {}, {}
+        self.n_features_in_ = learner.n_features
+        return self
+
+    def calibrate(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
+        """Measure, on some of the samples that were absorbed, how likely answers are and what is unknown."""
+        self.learner_.calibrate(self._features(X), np.asarray(y))
+        return self
 
     # --- predicting -----------------------------------------------------------------------------------------------
 

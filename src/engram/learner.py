@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -53,6 +53,7 @@ class About:
     forgets: bool = False  # a lower bound: nothing is done to remember earlier tasks
     told_the_task: bool = False  # answers among the classes of the sample's own task only
     copies_network: bool = False  # needs the network as it was, beside the one being trained, while it learns
+    merges: bool = False  # what it keeps is a sum over samples: two learners make the one that had all of them
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,7 @@ class Learner(ABC):
     defaults: ClassVar[Mapping[str, Any]] = {}  # settings of this method that differ from its dataclass's
     weighs_features: ClassVar[bool] = False  # by how they vary, so that layers of unlike scale may be joined
     few_samples: ClassVar[Mapping[str, Any]] = {}  # settings for some dozens of samples per class
+    exact: ClassVar[Mapping[str, Any]] = {}  # settings with which nothing that is kept is rounded
 
     config: Any
 
@@ -234,6 +236,13 @@ class Learner(ABC):
         """Whether the method can tell that."""
         return False
 
+    def calibrate(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
+        """Measure, on samples that were learned, what scores say about probabilities; for methods that can tell.
+
+        Learning does so by itself; this is for what was learned elsewhere and merged.
+        """
+        return None
+
     @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""
@@ -263,6 +272,43 @@ class Learner(ABC):
     @abstractmethod
     def rename(self, old: Label, new: Label) -> None:
         """Give a class another name."""
+
+    def merge(self, *others: "Learner") -> None:
+        """Know what others of this method know, too, as if all of it had been learned here. All or nothing.
+
+        Classes of one name become one. ValueError says what is in the way; see `require_mergeable`.
+        """
+        for other in others:
+            self.require_mergeable(other)
+
+    def require_mergeable(self, other: "Learner") -> None:
+        """Refuse what cannot be merged with this learner, in one line that names both sides of a mismatch."""
+        if not self.about.merges:
+            raise ValueError(
+                f"models of the method {self.method} cannot be merged: what they keep is no sum over samples, "
+                "but depends on what was learned together and in which order"
+            )
+        if type(other) is not type(self):
+            raise ValueError(f"a model of the method {self.method} cannot be merged with one of {other.method}")
+        for learner in (self, other):
+            if not learner.can_learn:
+                raise ValueError("a model that was saved slim cannot be merged; take the full model file")
+        mine, theirs = self._common(), other._common()
+        for name, value in mine.items():
+            if value != theirs.get(name, value):
+                raise ValueError(f"models with different {name} cannot be merged: {value} and {theirs[name]}")
+
+    def _common(self) -> dict[str, Any]:
+        """What two learners need to have in common to be merged, by name."""
+        settings = {name: value for name, value in asdict(self.config).items() if name not in self.exact}
+        return settings if self.n_features is None else {"numbers of features": self.n_features, **settings}
+
+    def blank(self) -> Self:
+        """A learner to teach elsewhere and to merge into this one.
+
+        It knows no class, rounds nothing, and leaves calibrating to this one.
+        """
+        raise ValueError(f"models of the method {self.method} cannot be merged")
 
     @abstractmethod
     def _learn(self, task: Task) -> None:

@@ -7,6 +7,7 @@ from engram.cli import serve as serve  # isort: skip
 from engram.cli import export as export  # isort: skip
 from engram.cli import doctor as doctor  # isort: skip
 from engram.cli import model as model  # isort: skip
+from engram.cli import merge as merge  # isort: skip
 from engram.cli import demo as demo  # isort: skip
 from engram.cli import features as features  # isort: skip
 from engram.cli import bench as bench  # isort: skip

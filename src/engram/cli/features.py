@@ -22,11 +22,19 @@ def features(
     export: Annotated[
         Path | None, typer.Option(help="Also write features and labels to one file, for bench --features elsewhere.")
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local[:N]",
+            help="Let the workers of a Dask scheduler, or N processes here, fill the cache, a folder they share.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
     from engram import backbones
     from engram.bench.inputs import export_features
+    from engram.cluster.dask_job import fill_on_cluster
     from engram.datasets import load
     from engram.images import FeatureCache
 
@@ -41,6 +49,8 @@ def features(
         if split is None:
             continue
         with progress(f"{dataset} {name}") as update:
+            if dask is not None:
+                fill_on_cluster(dask, split.images, network, store, update)
             stored = store.fill(split.images, network, device=device, strict=strict, progress=update)
         result[name] = {"pictures": len(stored), "features": stored.dim, "skipped": len(stored.skipped)}
         if not as_json:

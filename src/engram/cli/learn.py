@@ -2,10 +2,11 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
 from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
@@ -26,6 +27,7 @@ from engram.cli.options import (
 
 if TYPE_CHECKING:
     from engram.store import Learned, ModelStore, Report, Step
+    from engram.store.learn import Classes
 
 _EXAMPLES = """Examples:
 
@@ -37,6 +39,7 @@ engram learn birds.engram new/ --more           # new/wren/… holds more pictur
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
+BLOCK = 2048  # pictures
 _SMALL_BASE = 5  # classes
 _MISFITS = 10  # shown
 _DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
@@ -65,6 +68,21 @@ def learn(
             "so that earlier classes can be checked again.",
         ),
     ] = False,
+    statistics: Annotated[
+        bool, typer.Option("--statistics", help="Write counts, means and scatter alone, into a new file, to be merged.")
+    ] = False,
+    min_count: Annotated[
+        int, typer.Option(min=1, help="With --statistics: leave out classes that have fewer pictures.")
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS|local[:N]",
+            help="Learn on the workers of a Dask scheduler, or N processes here. FOLDER may be a list then: a CSV with "
+            "the columns path and label, or lines of paths or addresses that end in CLASS/PICTURE.",
+        ),
+    ] = None,
+    block: Annotated[int, typer.Option(min=1, help="With --dask: how many pictures a worker takes at a time.")] = BLOCK,
     backbone: Backbone = None,
     method: Method = None,
     settings: Settings = None,
@@ -81,12 +99,16 @@ def learn(
     from engram.datasets import DataError, class_folders
     from engram.settings import parse_settings
 
-    folders = class_folders(folder)
-    if not (folders or watch):
+    if sum((watch, statistics, dask is not None)) > 1:
+        raise ValueError("choose one of --watch, --statistics and --dask")
+    if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
+        raise ValueError("--min-count belongs to --statistics, and --block to --dask")
+    classes: Classes = _listed(folder) if dask is not None and folder.is_file() else class_folders(folder)
+    if not (classes or watch):
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
 
-    from engram.store import Plan, learn_classes, watch_folder
+    from engram.store import Plan, learn_classes, learn_on_cluster, watch_folder, write_statistics
 
     plan = Plan(
         more=more, holdout=holdout, keep=keep, keep_examples=keep_examples,
@@ -100,7 +122,12 @@ def learn(
                 note(f"watching {folder}; Ctrl-C ends it")
                 for report in watch_folder(store, folder, plan, tell):
                     _summarise(store, report, as_json)
-            report = learn_classes(store, folders, plan, tell)
+            if statistics:
+                report = write_statistics(store, classes, plan, tell, min_count=min_count)
+            elif dask is not None:
+                report = learn_on_cluster(store, classes, plan, dask, tell, block=block)
+            else:
+                report = learn_classes(store, classes, plan, tell)
     except KeyboardInterrupt:
         if watch:
             return
@@ -112,10 +139,21 @@ def learn(
         raise typer.Exit(NOTHING)
 
 
+def _listed(file: Path) -> "Classes":
+    from engram.datasets import read_listing
+    from engram.store import ImageUrl
+
+    return {
+        name: [ImageUrl(one) if "://" in one else Path(one) for one in sources]
+        for name, sources in read_listing(file).items()
+    }
+
+
 @contextlib.contextmanager
 def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
     """Show a bar for the class being learned, and print a line for each class once it is saved."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    time_left = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *time_left)
     hidden = not console.is_terminal
     with RichProgress(*columns, console=console, transient=True, disable=hidden, redirect_stdout=False) as bars:
         task = bars.add_task("", total=None, visible=False)
@@ -161,6 +199,8 @@ def _summarise(store: "ModelStore", report: "Report", as_json: bool) -> None:
     for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):
         if check.accuracy is not None:
             note(f"check on {check.pictures} pictures held back, {what}: {check.accuracy:.1%} right")
+    if report.workers_lost:
+        note(f"{report.workers_lost} workers were lost; {report.blocks_retried} blocks of pictures were done again")
     for one in report.misfits[:_MISFITS]:
         share = percent(one.probability)
         note(f"look again: {one.picture} was taught as {one.name} and looks like {one.answer} ({share})")
@@ -184,4 +224,6 @@ def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
         "classes": classes,
         "bytes": size,
         "seconds": round(report.seconds, 2),
+        "workers_lost": report.workers_lost,
+        "blocks_retried": report.blocks_retried,
     }

@@ -20,4 +20,5 @@ def methods(as_json: AsJson = False) -> None:
         about = learner.about
         typer.echo(f"{name:<12}{about.title}. {about.paper}")
         kept = f"stores of a class: {about.per_class}; old samples: {'kept' if about.keeps_samples else 'none'}"
-        typer.echo(" " * 12 + kept + (f"; is given: {about.given}" if about.given else ""))
+        more = (f"; is given: {about.given}" if about.given else "") + ("; can be merged" if about.merges else "")
+        typer.echo(" " * 12 + kept + more)

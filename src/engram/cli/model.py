@@ -124,6 +124,8 @@ def describe(event: "Event") -> str:
             return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s"
         case "forget":
             return f"forgot {names}"
+        case "merge":
+            return f"merged models: {len(event.pictures)} classes from {pictures:,} pictures: {names}"
         case "rename":
             return f"renamed {names} to {event.new_name}"
         case "refuse":

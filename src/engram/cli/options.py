@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engram.store import ModelStore
 
 
-def _require_readable(path: Path | None) -> Path | None:
+def require_readable(path: Path | None) -> Path | None:
     """Before anything slow is imported for a file that is not there."""
     if path is not None:
         try:
@@ -24,11 +24,11 @@ def _require_readable(path: Path | None) -> Path | None:
 
 ModelPath = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file.", show_default=False)]
 ExistingModel = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="The model file.", show_default=False, callback=_require_readable)
+    Path, typer.Argument(metavar="MODEL", help="The model file.", show_default=False, callback=require_readable)
 ]
 OptionalModel = Annotated[
     Path | None,
-    typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False, callback=_require_readable),
+    typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False, callback=require_readable),
 ]
 Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)

@@ -7,6 +7,7 @@ from engram.datasets.cub import cub200
 from engram.datasets.dataset import DataError, Dataset, Split, data_root
 from engram.datasets.digits import digits
 from engram.datasets.folders import class_folders, image_folder, pictures_below
+from engram.datasets.listing import read_listing
 
 
 def load(name: str, root: str | Path | None = None, *, download: bool = False) -> Dataset:
@@ -32,4 +33,5 @@ __all__ = [
     "image_folder",
     "load",
     "pictures_below",
+    "read_listing",
 ]

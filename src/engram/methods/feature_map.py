@@ -1,6 +1,6 @@
 """From features x to the vectors z that are whitened: a root, projections where x is very wide, the paper's code."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -56,6 +56,16 @@ class FeatureMap:
         learner = Prototypes(Prototypes.configure(self.encoder), seed=self.seed, device=str(self.device))
         learner.tensors = dict(network)
         return learner
+
+
+def share_network(several: Sequence[Mapping[str, Tensor]]) -> tuple[Network, list[Tensor]]:
+    """What models have in common, with the largest of their units, and what to multiply each one's z with for it.
+
+    Units are powers of two, so nothing is rounded; and the largest is the same in whatever order they are merged.
+    """
+    unit = torch.stack([tensors["network.unit"] for tensors in several]).max()
+    network = {name: tensor for name, tensor in several[0].items() if name.startswith("network.")}
+    return network | {"network.unit": unit}, [tensors["network.unit"] / unit for tensors in several]
 
 
 def _rms(values: Tensor) -> Tensor:

@@ -1,11 +1,12 @@
 """Nearest class mean on the features as they are: the mean of every class, the nearest by cosine."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from engram.learner import About, Task
-from engram.methods.tensors import TensorLearner
+from engram.methods.tensors import Taught, TensorLearner, united
 from engram.nn import distance
 
 
@@ -22,12 +23,17 @@ class NCM(TensorLearner):
         title="Nearest class mean",
         paper="Mensink, Verbeek, Perronnin, Csurka: Distance-Based Image Classification, 2013",
         per_class="one mean feature vector",
+        merges=True,
     )
     config_type = NCMConfig
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         now = self._add_to_statistics(task)
         return {"classes.means": now.means, "classes.counts": now.counts}
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        counts, means, _ = united(several, classes)
+        return {"classes.means": means, "classes.counts": counts}
 
     def _scores(self, features: Tensor) -> Tensor:
         return distance.similarity(features, self.tensors["classes.means"])

@@ -4,13 +4,15 @@ McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: "RanPAC: Random Projectio
 Learning", 2023. The ridge is searched for on the base session alone: on a session of one class a search means nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import TensorLearner, with_rows
+from engram.methods.tensors import Taught, TensorLearner, with_rows
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
 RIDGES = [10.0**power for power in range(-4, 3)]
@@ -36,6 +38,7 @@ class RanPAC(TensorLearner):
         title="RanPAC",
         paper="McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: RanPAC, 2023",
         per_class="one sum of projected features, one read-out row (and one Gram matrix for all)",
+        merges=True,
     )
     config_type = RanPACConfig
     config: RanPACConfig
@@ -45,13 +48,13 @@ class RanPAC(TensorLearner):
         had, width = self.tensors, self.config.width
         if had:
             projection, ridge = had["network.projection"], had["consolidation.ridge"]
-            gram, sums = had["consolidation.gram"].clone(), with_rows(had["classes.sums"], task.classes)
         else:
             projection = torch.randn(task.features.shape[1], width, generator=self.task_generator("cpu"))
             projection = projection.to(self.device)
             ridge = self._choose_ridge(task, projection)
-            gram = torch.zeros(width, width, device=self.device)
-            sums = torch.zeros(task.classes, width, device=self.device)
+        nothing = torch.zeros(width, width, device=self.device)
+        gram = had.get("consolidation.gram", nothing).clone()
+        sums = with_rows(had.get("classes.sums", nothing[:0]), task.classes)
         for x, y in zip(task.features.split(4096), task.targets.split(4096), strict=True):
             h = torch.relu(x @ projection)
             gram.addmm_(h.T, h)
@@ -63,6 +66,28 @@ class RanPAC(TensorLearner):
             "consolidation.gram": gram,
             "consolidation.ridge": ridge,
         }
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        """Gram matrices and sums add up; the ridge stays the first's, as it would have had that one learned on."""
+        first = several[0].tensors
+        gram = torch.zeros_like(first["consolidation.gram"])
+        sums = torch.zeros(classes, self.config.width, device=self.device)
+        for tensors, rows in several:
+            gram += tensors["consolidation.gram"]
+            sums.index_add_(0, rows, tensors["classes.sums"])
+        return {
+            **{name: first[name] for name in ("network.projection", "consolidation.ridge")},
+            "network.head.weight": solve(gram, sums, first["consolidation.ridge"]),
+            "classes.sums": sums,
+            "consolidation.gram": gram,
+        }
+
+    def blank(self) -> Self:
+        """The ridge was searched for on the first classes and stays."""
+        learner = super().blank()
+        if self.tensors:
+            learner.tensors["consolidation.ridge"] = self.tensors["consolidation.ridge"].cpu()
+        return learner
 
     def _choose_ridge(self, task: Task, projection: Tensor) -> Tensor:
         """The ridge with the smallest squared error on samples held out of the base session."""

@@ -4,13 +4,14 @@ Hayes, Kanan: "Lifelong Machine Learning with Deep Streaming Linear Discriminant
 of one sample at a time and this one, of a task at a time, both give the covariance of all the data at once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from engram.learner import About, Task, require
-from engram.methods.tensors import TensorLearner
+from engram.methods.tensors import Taught, TensorLearner, united
 from engram.nn import statistics
 
 
@@ -32,6 +33,7 @@ class SLDA(TensorLearner):
         title="SLDA",
         paper="Hayes, Kanan: Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis, 2020",
         per_class="one mean feature vector (and one covariance for all)",
+        merges=True,
     )
     config_type = SLDAConfig
     config: SLDAConfig
@@ -43,14 +45,23 @@ class SLDA(TensorLearner):
         scatter = now.scatter
         if "consolidation.scatter" in self.tensors:
             scatter += self.tensors["consolidation.scatter"]
-        covariance = statistics.shrunk(scatter.double() / now.counts.sum(), self.config.shrinkage)
-        means = now.means.double()
-        weights = torch.cholesky_solve(means.T, torch.linalg.cholesky(covariance)).T
+        return self._with_readout(now.counts, now.means, scatter)
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        counts, means, scatter = united(several, classes)
+        for each in several:
+            scatter += each.tensors["consolidation.scatter"]
+        return self._with_readout(counts, means, scatter)
+
+    def _with_readout(self, counts: Tensor, means: Tensor, scatter: Tensor) -> dict[str, Tensor]:
+        covariance = statistics.shrunk(scatter.double() / counts.sum(), self.config.shrinkage)
+        exact = means.double()
+        weights = torch.cholesky_solve(exact.T, torch.linalg.cholesky(covariance)).T
         return {
             "network.head.weight": weights.float(),
-            "network.head.bias": (-0.5 * (means * weights).sum(dim=1)).float(),
-            "classes.means": now.means,
-            "classes.counts": now.counts,
+            "network.head.bias": (-0.5 * (exact * weights).sum(dim=1)).float(),
+            "classes.means": means,
+            "classes.counts": counts,
             "consolidation.scatter": scatter,
         }
 

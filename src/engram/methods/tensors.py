@@ -8,8 +8,8 @@ one row per class, tensors called `samples.…` one row per stored sample, and `
 import contextlib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, ClassVar, Self
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -17,12 +17,20 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from engram.learner import Label, Learner, LeftOut, State, Task, has_row_per_class, index_labels
-from engram.nn import statistics
+from engram.nn import calibration, statistics
+from engram.nn.statistics import with_rows as with_rows
 
 CHUNK = 4096  # samples scored at a time, at most
 TABLE = 2**24  # scores in memory at a time
 
 Tensors = Mapping[str, Tensor]
+
+
+class Taught(NamedTuple):
+    """The table of one of several learners, and the rows its classes get in all of them."""
+
+    tensors: Tensors
+    rows: Tensor
 
 
 class TensorLearner(Learner):
@@ -36,6 +44,7 @@ class TensorLearner(Learner):
         self.tensors: dict[str, Tensor] = {}
         self.scratch: dict[str, Tensor] = {}  # made of `tensors` to answer faster; never saved
         self.slim = False
+        self.calibrating = True  # while it learns
 
     @property
     def labels(self) -> list[Label]:
@@ -114,12 +123,11 @@ class TensorLearner(Learner):
 
     def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
-        names, positions = index_labels(y)
-        targets = torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
-        scores = self._left_out(self._features(X), targets)
-        if scores is None:
+        targets = self._targets(y)
+        found = self._left_out(self._features(X), targets)
+        if found is None:
             return None
-        best = (scores.double() / self.temperature).softmax(dim=1).max(dim=1)
+        best = (found[0].double() / self.temperature).softmax(dim=1).max(dim=1)
         return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
 
     @classmethod
@@ -127,9 +135,25 @@ class TensorLearner(Learner):
         """Whether `_left_out` tells."""
         return cls._left_out is not TensorLearner._left_out
 
-    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor | None:
-        """Scores of learned samples, had each in turn not been learned."""
+    def calibrate(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
+        """Measure, on samples that were learned, what scores say about probabilities; for methods that can tell."""
+        features, targets, counts = self._features(X), self._targets(y), self.tensors["classes.counts"]
+        several = counts[targets] > 1  # without its only sample a class would be gone
+        if len(self._labels) > 1 and several.any():
+            own = targets[several]
+            found, before = self._left_out(features[several], own), self.tensors.get("consolidation.calibration")
+            if found is not None:
+                fit = calibration.pool(before, int(counts.sum()), *found, own)
+                self.tensors = self.tensors | {"consolidation.calibration": fit}
+
+    def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Scores and familiarity of learned samples, had each in turn not been learned."""
         return None
+
+    def _targets(self, y: Iterable[Any]) -> Tensor:
+        """The rows of known labels."""
+        names, positions = index_labels(y)
+        return torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
@@ -174,6 +198,54 @@ class TensorLearner(Learner):
             raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
         self._labels[row] = new
 
+    def merge(self, *others: Learner) -> None:
+        """Know what others of this method know, too."""
+        super().merge(*others)
+        alike = [self, *(other for other in others if isinstance(other, TensorLearner))]
+        labels = list(dict.fromkeys(label for each in alike for label in each._labels))
+        index_labels(labels)
+        position = {label: row for row, label in enumerate(labels)}
+        taught = [
+            Taught(
+                {name: tensor.to(self.device) for name, tensor in each.tensors.items()},
+                torch.tensor([position[label] for label in each._labels], dtype=torch.int64, device=self.device),
+            )
+            for each in alike
+            if each.tasks_learned
+        ]
+        if taught:
+            tensors = self._tensors_merged(taught, len(labels))
+            self.tensors, self.scratch, self._labels = tensors, {}, labels
+            self.n_features = next(each.n_features for each in alike if each.n_features is not None)
+            self.tasks_learned = sum(each.tasks_learned for each in alike)
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        """The table of all, given every one's; methods that `about` says can be merged have it."""
+        raise NotImplementedError
+
+    def require_mergeable(self, other: Learner) -> None:
+        """Refuse what cannot be merged, also networks that were drawn or trained apart."""
+        super().require_mergeable(other)
+        mine, theirs = self._frozen(), other._frozen() if isinstance(other, TensorLearner) else {}
+        for name in sorted(mine.keys() & theirs.keys() - {"network.unit"}):  # from one unit to another is exact
+            if not torch.equal(mine[name].cpu(), theirs[name].cpu()):
+                raise ValueError(
+                    f"models whose {name} differs cannot be merged; they were made with the seeds {self.seed} and "
+                    f"{other.seed}, or on different first classes: merge copies of one model that learned on"
+                )
+
+    def _frozen(self) -> dict[str, Tensor]:
+        """What is fixed before the first class or with it, and never learned again."""
+        return {n: t for n, t in self.tensors.items() if n.startswith("network.") and not has_row_per_class(n)}
+
+    def blank(self) -> Self:
+        """A learner to teach elsewhere and to merge into this one."""
+        self.require_mergeable(self)
+        learner = type(self)(replace(self.config, **self.exact), seed=self.seed, device="cpu")
+        learner.tensors = {name: tensor.cpu() for name, tensor in self._frozen().items()}
+        learner.n_features, learner.calibrating = self.n_features, False
+        return learner
+
     def _row(self, label: Label) -> int:
         if label not in self._labels:
             raise ValueError(f"unknown class {label!r}; {len(self._labels)} classes are known")
@@ -207,14 +279,19 @@ class TensorLearner(Learner):
         return learner
 
 
-def with_rows(tensor: Tensor, rows: int) -> Tensor:
-    """A copy with zero rows added where it has fewer."""
-    longer = tensor.new_zeros((rows, *tensor.shape[1:]))
-    longer[: len(tensor)] = tensor
-    return longer
-
-
 def with_samples(tensors: Tensors, features: Tensor, targets: Tensor) -> dict[str, Tensor]:
     """The stored samples and these, under their names in the state."""
     added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
     return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}
+
+
+def united(several: Sequence[Taught], classes: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Counts and means of all, and what it adds to the scatter that means of one class lay apart."""
+    first = several[0].tensors["classes.means"]
+    counts, means = first.new_zeros(classes, dtype=torch.int64), first.new_zeros(classes, first.shape[1])
+    between = first.new_zeros(first.shape[1], first.shape[1])
+    for tensors, rows in several:
+        n, mu = tensors["classes.counts"].long(), tensors["classes.means"].double()
+        apart = statistics.unite(counts, means, rows, n, mu * n[:, None]).to(first.dtype)
+        between += apart.T @ apart
+    return counts, means, between

@@ -3,21 +3,20 @@
 Nothing is trained in an increment, so nothing drifts and the order does not matter; docs/method.md has the symbols.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from engram.learner import About, Label, Task, require
-from engram.methods.feature_map import FeatureMap
+from engram.methods.feature_map import WIDE, FeatureMap, share_network
 from engram.methods.prototypes import Prototypes
-from engram.methods.tensors import TensorLearner, with_rows
-from engram.nn import calibration, statistics, symmetric, whitening
+from engram.methods.tensors import Taught, TensorLearner
+from engram.nn import calibration, class_sums, whitening
 
 
 @dataclass(frozen=True)
@@ -40,41 +39,46 @@ class Whitened(TensorLearner):
     """The cosine to class means, after whitening."""
 
     method = "whitened"
-    about = About("Whitened prototypes", "engram, 2026: docs/method.md", "one mean vector (and one scatter for all)")
+    about = About(
+        "Whitened prototypes", "engram, 2026: docs/method.md", "one mean vector (and one scatter for all)", merges=True
+    )
     config_type = WhitenedConfig
     config: WhitenedConfig
     weighs_features = True
+    exact: ClassVar[Mapping[str, Any]] = {"kept_bits": 64}
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         had, bits, random = self.tensors, self.config.kept_bits, self.task_generator(self.device)
         network = {name: t for name, t in had.items() if name.startswith("network.")} or self._map().fit(task)
         z = self._map()(task.features, network)
-        # Only the rows this task touches are computed: one class more costs the same however many there are.
-        rows, targets = task.targets.unique(return_inverse=True)
-        counts, means = had.get("classes.counts", rows[:0].int()), had.get("classes.means", z[:0])
-        now = statistics.update(counts[(known := rows[rows < task.known])], means[known], z, targets, len(rows))
-        new = symmetric.round_to(now.means, bits, random)
-        counts, means = with_rows(counts, task.classes), with_rows(means.to(new.dtype), task.classes)
-        counts[rows], means[rows] = now.counts.int(), new
-        scatter, unit, fit = (had.get(f"consolidation.{name}") for name in ("scatter", "unit", "calibration"))
-        samples = had.get("consolidation.samples", 0) + torch.tensor(len(z), device=self.device)
-        scatter, unit = symmetric.add(scatter, unit, now.scatter, bits, random, self.tasks_learned, int(samples))
-        after = network | {
-            "classes.counts": counts,
-            "classes.means": means,
-            "consolidation.scatter": scatter,  # S = Σ_c Σ_{i in c} (z_i - μ_c)(z_i - μ_c)ᵀ
-            "consolidation.unit": unit,
-            "consolidation.samples": samples,
-            "consolidation.newest": torch.tensor(task.classes - task.known if task.known else 0, device=self.device),
-        }
-        fit = calibration.calibrate(fit, lambda: _space(after), z, task.targets, counts)
+        after = network | class_sums.add(had, z, task.targets, task.classes, bits, random, self.tasks_learned)
+        fit, counts = had.get("consolidation.calibration"), after["classes.counts"]
+        if self.calibrating:
+            fit = calibration.calibrate(fit, lambda: class_sums.space(after), z, task.targets, counts)
         return after if fit is None else after | {"consolidation.calibration": fit}
+
+    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
+        network, scales = share_network([kept for kept, _ in several])
+        parts = [(kept, rows, scale) for (kept, rows), scale in zip(several, scales, strict=True)]
+        random = self.task_generator(self.device)
+        merged = network | class_sums.unite(parts, classes, self.config.kept_bits, random, self.tasks_learned)
+        fit = calibration.unite([kept.get("consolidation.calibration") for kept, _ in several])
+        return merged if fit is None else merged | {"consolidation.calibration": fit}
+
+    def _common(self) -> dict[str, Any]:
+        return super()._common() | ({"seeds of the projection": self.seed} if (self.n_features or 0) > WIDE else {})
+
+    def blank(self) -> Self:
+        """As the encoder is trained on the first classes together, there has to be one already."""
+        if self.config.encoder is not None and not self.tensors:
+            raise ValueError("an encoder is trained on the first classes together; teach the model some of them first")
+        return super().blank()
 
     def _map(self) -> FeatureMap:
         return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
-        self.scratch = self.scratch or vars(_space(self.tensors))  # once after every change, when it is first needed
+        self.scratch = self.scratch or vars(class_sums.space(self.tensors))  # once, when first needed
         return whitening.Space(**self.scratch)
 
     def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
@@ -107,14 +111,9 @@ class Whitened(TensorLearner):
         """The familiarity that this share of learned samples, each judged as if it had not been, does not reach."""
         return calibration.threshold(self.tensors.get("consolidation.calibration"), share)
 
-    def _left_out(self, x: Tensor, targets: Tensor) -> Tensor:
-        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])[0]
+    def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
 
     def class_vectors(self) -> NDArray[np.float32]:
         """The means as they lie in the whitened space, where their angles tell."""
         return self._space().means.float().cpu().numpy()
-
-
-def _space(kept: Mapping[str, Tensor]) -> whitening.Space:
-    shared = (kept[f"consolidation.{name}"] for name in ("scatter", "unit", "samples"))
-    return whitening.build(kept["classes.means"], kept["classes.counts"], *shared)

@@ -1,7 +1,7 @@
 """What leave-one-out scores say about a softmax and about the unknown, kept as a few numbers that follow the model."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -40,6 +40,20 @@ def pool(before: Tensor | None, samples: int, scores: Tensor, familiarity: Tenso
         log_t = (old * float(before[2]) + weight * log_t) / (old + weight)
         weight, seen = old + weight, seen + MEMORY * before[3:]
     return torch.cat([seen.new_tensor([samples, weight, log_t]), seen])
+
+
+def unite(several: Sequence[Tensor | None]) -> Tensor | None:
+    """The calibrations of models that become one: all that was measured, by its weight.
+
+    It was measured where each model had fewer classes than all have now, so the next task calibrates again.
+    """
+    present = [one for one in several if one is not None]
+    if not present:
+        return None
+    weight = torch.stack([one[1] for one in present])
+    log_t = (weight * torch.stack([one[2] for one in present])).sum() / weight.sum()
+    seen = torch.stack([one[3:] for one in present]).sum(dim=0)
+    return torch.cat([torch.stack([torch.zeros_like(log_t), weight.sum(), log_t]), seen])
 
 
 def temperature(calibration: Tensor | None) -> float:

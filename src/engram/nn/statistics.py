@@ -31,14 +31,30 @@ def update(counts: Tensor | None, means: Tensor | None, features: Tensor, target
     all_means = torch.zeros(classes, features.shape[1], dtype=dtype, device=device)
     if counts is not None and means is not None:
         all_counts[: len(counts)], all_means[: len(means)] = counts.long(), means.to(dtype)
-    old_counts, old_means = all_counts[rows], all_means[rows].double()
-    total = old_counts + added
-    all_counts[rows] = total
-    all_means[rows] = ((old_means * old_counts[:, None] + sums) / total[:, None]).to(dtype)
-    weight = ((old_counts * added).double() / total).sqrt()[:, None]
     between = torch.zeros_like(all_means)
-    between[rows] = (weight * (old_means - new_means)).to(dtype)
+    between[rows] = unite(all_counts, all_means, rows, added, sums).to(dtype)
     return Update(all_counts, all_means, features - new_means.to(dtype)[own], between)
+
+
+def unite(counts: Tensor, means: Tensor, rows: Tensor, added: Tensor, sums: Tensor) -> Tensor:
+    """Add `added` samples with these `sums` to the classes at `rows`, in place; what that adds to the scatter, as B.
+
+    Of two groups of n and m samples, the scatter around their common mean is that around each one's own and
+    n·m / (n + m)·(μ₁ - μ₂)(μ₁ - μ₂)ᵀ (Chan, Golub, LeVeque, 1979). All of the latter is BᵀB, B one row for each class.
+    """
+    old_counts, old_means = counts[rows], means[rows].double()
+    total = old_counts + added
+    counts[rows] = total
+    means[rows] = ((old_means * old_counts[:, None] + sums) / total[:, None]).to(means.dtype)
+    weight = ((old_counts * added).double() / total).sqrt()[:, None]
+    return weight * (old_means - sums / added[:, None])
+
+
+def with_rows(tensor: Tensor, rows: int) -> Tensor:
+    """A copy with zero rows added where it has fewer."""
+    longer = tensor.new_zeros((rows, *tensor.shape[1:]))
+    longer[: len(tensor)] = tensor
+    return longer
 
 
 def shrunk(covariance: Tensor, shrinkage: float) -> Tensor:

@@ -9,12 +9,15 @@ from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
-from engram.store.image_bytes import ImageBytes
+from engram.store.image_bytes import ImageBytes, ImageUrl
 from engram.store.learn import learn_classes, watch_folder
+from engram.store.learn_cluster import learn_on_cluster
+from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
+from engram.store.statistics import write_statistics
 
 __all__ = [
     "EXAMPLES",
@@ -29,7 +32,10 @@ __all__ = [
     "Health",
     "ImageBytes",
     "ImageError",
+    "ImageUrl",
     "Learned",
+    "MergeSource",
+    "Merger",
     "Model",
     "ModelBusyError",
     "ModelStore",
@@ -46,8 +52,12 @@ __all__ = [
     "evaluate_images",
     "examine",
     "learn_classes",
+    "learn_on_cluster",
+    "merge_models",
+    "plan_merge",
     "predict_images",
     "prepare",
     "unknown_threshold",
     "watch_folder",
+    "write_statistics",
 ]

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from engram.errors import DamagedModelError
 
-What = Literal["base", "learn", "more", "forget", "rename", "refuse"]
+What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge"]
 Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"

@@ -18,11 +18,22 @@ class ImageBytes(bytes):
         return hashlib.blake2b(self, digest_size=16).hexdigest()
 
 
-Source = Path | ImageBytes
+class ImageUrl(str):
+    """The address of an image that is read where it is needed, and known by its address alone."""
+
+    @property
+    def name(self) -> str:
+        """The address."""
+        return str(self)
+
+
+Source = Path | ImageBytes | ImageUrl
 
 
 def file_size(image: Source) -> int:
-    """How many bytes an image's file has."""
+    """How many bytes an image's file has; 0 for one that lies elsewhere."""
+    if isinstance(image, ImageUrl):
+        return 0
     return len(image) if isinstance(image, ImageBytes) else image.stat().st_size
 
 
@@ -38,6 +49,8 @@ def fingerprint(name: str, images: Sequence[Source]) -> str:
 
 
 def _middle(image: Source) -> bytes:
+    if isinstance(image, ImageUrl):
+        return b""
     start = max(0, file_size(image) - _SAMPLE) // 2
     if isinstance(image, ImageBytes):
         return image[start : start + _SAMPLE]

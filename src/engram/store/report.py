@@ -71,7 +71,8 @@ class Report:
     whose folder holds other images than were learned. `skipped` are classes that could not be learned, `unreadable`
     images that could not be read, both with the reason. `check_before` and `check_known` ask about the same images of
     classes known before, before and after learning; `held` are features of the images held back of the new classes.
-    `misfits` are images that look like another class than they were learned as, the surest first.
+    `misfits` are images that look like another class than they were learned as, the surest first. On a cluster,
+    `workers_lost` are processes that died, and `blocks_retried` blocks of images that others had to do again.
     """
 
     learned: list[Learned] = field(default_factory=list)
@@ -86,3 +87,5 @@ class Report:
     check_known: Check = Check()
     held: dict[str, Array] = field(default_factory=dict)
     seconds: float = 0.0
+    workers_lost: int = 0
+    blocks_retried: int = 0

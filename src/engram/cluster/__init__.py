@@ -1,0 +1,5 @@
+"""Many pictures on many machines: blocks of them become sums, and sums are added up."""
+
+from engram.cluster.blocks import BLOCK, Block, Setting, Summary, combine, cut_blocks, summarise
+
+__all__ = ["BLOCK", "Block", "Setting", "Summary", "combine", "cut_blocks", "summarise"]

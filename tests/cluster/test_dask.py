@@ -1,0 +1,212 @@
+"""Learning on a Dask cluster: the model that one process makes, whatever happens to the workers."""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import TRAINED, averages, paint, quick_plan
+
+from engram.cluster.dask_job import connect, fill_on_cluster
+from engram.datasets import class_folders
+from engram.images import FeatureCache
+from engram.nn.symmetric import unpack_triangle
+from engram.store import ImageUrl, Model, ModelStore, Plan, Step, learn_classes, learn_on_cluster
+
+distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.filterwarnings("ignore")
+PLAN = {"settings": {"kept_bits": 32}}
+
+
+@pytest.fixture(scope="module")
+def address():
+    """Two workers in this process: what a cluster does, without the seconds it takes to start one."""
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0") as cluster:
+        yield cluster.scheduler_address
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, list[Path]]:
+    return class_folders(paint(tmp_path / "pictures", "red", "green", "blue", "cyan", "white", n=10))
+
+
+def new(tmp_path: Path, name: str = "m") -> ModelStore:
+    return ModelStore(tmp_path / f"{name}.engram", device="cpu")
+
+
+def assert_same_model(one: Model, other: Model) -> None:
+    """Names and counts to the bit, means and scatter to 1e-6."""
+    assert one.names == other.names
+    mine, theirs = one.clf.learner_.tensors, other.clf.learner_.tensors
+    assert mine["classes.counts"].tolist() == theirs["classes.counts"].tolist()
+    assert mine["consolidation.samples"] == theirs["consolidation.samples"]
+    both = []
+    for kept in (mine, theirs):
+        unit = kept["network.unit"].double()
+        scatter = unpack_triangle(kept["consolidation.scatter"].double(), kept["consolidation.unit"].dtype)
+        both.append((kept["classes.means"].double() * unit, scatter * kept["consolidation.unit"] * unit**2))
+    for a, b in zip(*both, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * float(b.abs().max()))
+
+
+def test_the_model_that_one_process_makes(tmp_path, folders, address):
+    folders["red"][0].write_bytes(b"no picture")
+    steps = []
+    report = learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, steps.append, block=4)
+    learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
+    assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
+    assert [(one.name, one.pictures, one.held_back, one.increment) for one in report.learned] == [
+        ("blue", 9, 1, 0), ("cyan", 9, 1, 0), ("green", 9, 1, 0), ("red", 8, 1, 0), ("white", 9, 1, 0),
+    ]  # fmt: skip
+    assert [name for name, _ in report.unreadable] == [str(folders["red"][0])]
+    assert (report.check_new.pictures, report.check_new.accuracy) == (5, 1.0)
+    assert (report.workers_lost, report.blocks_retried) == (0, 0)
+    looked = [(step.done, step.total) for step in steps if step.stage == "look"]
+    assert looked[-1] == (45, 45)
+    assert looked == sorted(looked)
+    event = new(tmp_path).history()[0]
+    assert (event.what, sum(event.pictures.values()), event.checked, event.right) == ("base", 44, 5, 5)
+    assert new(tmp_path).read().unknown_below() is not None
+    assert not list(tmp_path.glob("*.blocks"))
+    again = learn_classes(new(tmp_path), folders, quick_plan(**PLAN))
+    assert sorted(again.known) == sorted(folders)
+
+
+def test_into_a_model_that_knows_something_all_at_once(tmp_path, folders, address):
+    first = {name: folders[name] for name in ("red", "green")}
+    more = {"red": sorted((paint(tmp_path / "more", "red", n=6, seed=3) / "red").iterdir())}
+    for name in ("m", "one"):
+        learn_classes(new(tmp_path, name), first, quick_plan(**PLAN))
+    plan = quick_plan(**PLAN, more=True)
+    rest = {**folders, **more}
+    report = learn_on_cluster(new(tmp_path), rest, plan, address, block=5)
+    learn_classes(new(tmp_path, "one"), rest, plan)
+    assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
+    assert report.known == ["green"]
+    assert [event.what for event in new(tmp_path).history()] == ["base", "more"]
+    assert new(tmp_path).undo().what == "more"
+    assert new(tmp_path).read().names == ["green", "red"]
+    before = new(tmp_path).path.read_bytes()
+    nothing = learn_on_cluster(new(tmp_path), {"green": folders["green"]}, quick_plan(), address)
+    assert (nothing.learned, nothing.known) == ([], ["green"])
+    gone = learn_on_cluster(new(tmp_path), {"heron": [tmp_path / "list.txt"], "egret": []}, _touch(tmp_path), address)
+    assert [name for name, _ in gone.skipped] == ["egret", "heron"]
+    assert new(tmp_path).path.read_bytes() == before
+
+
+def _touch(tmp_path: Path) -> Plan:
+    (tmp_path / "list.txt").write_text("no picture")
+    return quick_plan()
+
+
+def test_a_method_without_a_rule_for_the_unknown_is_calibrated_as_ever(tmp_path, folders, address):
+    plan = quick_plan(method="ncm", holdout=0.2)
+    for name, learn in (("m", learn_on_cluster), ("one", learn_classes)):
+        learn(new(tmp_path, name), folders, plan, *([address] if name == "m" else []))
+    one, other = (new(tmp_path, name).read() for name in ("m", "one"))
+    assert one.unknown_below() == pytest.approx(other.unknown_below(), abs=1e-3)
+    assert one.pictures() == other.pictures()
+
+
+def test_what_is_done_is_not_done_again_after_a_failure(tmp_path, folders, address, monkeypatch):
+    def commit(*_: object, **__: object) -> None:
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ModelStore, "commit", commit)
+        with pytest.raises(OSError, match="disk is full"):
+            learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, block=9)
+    kept = sorted((tmp_path / "m.engram.blocks").iterdir())
+    assert len(kept) == 5
+    assert not new(tmp_path).exists()
+    times = [path.stat().st_mtime_ns for path in kept]
+    with monkeypatch.context() as patched:
+        patched.setattr("engram.store.learn_cluster.shutil.rmtree", lambda *_, **__: None)
+        learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, block=9)
+    assert [path.stat().st_mtime_ns for path in kept] == times
+    assert new(tmp_path).read().clf.counts_.tolist() == [9] * 5
+
+
+def test_addresses_instead_of_files(tmp_path, folders, address):
+    urls = {name: [ImageUrl(f"file://{path}") for path in paths] for name, paths in folders.items()}
+    report = learn_on_cluster(new(tmp_path), urls, quick_plan(holdout=0), address)
+    assert [one.pictures for one in report.learned] == [10] * 5
+    assert learn_on_cluster(new(tmp_path), urls, quick_plan(holdout=0), address).known == sorted(folders)
+
+
+def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders, address, monkeypatch):
+    encoder = {"encoder": {"layers": (4, 3)}}
+    refused = [
+        (quick_plan(**TRAINED), address, "prototypes cannot be merged"),
+        (quick_plan(settings=encoder), address, "encoder is trained on the first classes together"),
+        (quick_plan(), "tcp://127.0.0.1:9", "no Dask scheduler answers at tcp://127.0.0.1:9; start one"),
+        (quick_plan(), "nonsense://x", "no Dask scheduler answers at nonsense://x"),
+        (quick_plan(), "local:0", "local or local:N, not 'local:0'"),
+        (quick_plan(), "local:many", "local or local:N, not 'local:many'"),
+    ]
+    monkeypatch.setattr("engram.cluster.dask_job.PATIENCE", 0.5)
+    for plan, where, reason in refused:
+        with pytest.raises(ValueError, match=reason):
+            learn_on_cluster(new(tmp_path), folders, plan, where)
+    idle = distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0")
+    with idle, pytest.raises(ValueError, match="has no workers; start some with dask worker"):
+        learn_on_cluster(new(tmp_path), folders, quick_plan(), idle.scheduler_address)
+    with pytest.raises(ValueError, match="none could be read"):
+        learn_on_cluster(new(tmp_path), {"a": [tmp_path / "list.txt"]}, _touch(tmp_path), address)
+    assert not new(tmp_path).exists()
+    monkeypatch.setattr("engram.cluster.dask_job.find_spec", lambda _: None)
+    with pytest.raises(ValueError, match=r"pip install 'engram\[dask\]'"), connect("local"):
+        pass
+
+
+def test_the_feature_cache_filled_by_workers(tmp_path, folders, address):
+    paths = [path for paths in folders.values() for path in paths]
+    cache, told = FeatureCache(tmp_path / "cache"), []
+    fill_on_cluster(address, paths, averages(), cache, lambda done, total: told.append((done, total)))
+    assert told[-1] == (50, 50)
+    assert cache.entries()[0].count == 50
+    computed = []
+    cache.fill(paths, averages(), device="cpu", progress=lambda done, total: computed.append(done))
+    assert computed == [50]  # all there from the beginning
+    with pytest.raises(ValueError, match="only pictures in files"):
+        fill_on_cluster(address, np.zeros((1, 4, 4, 3), np.uint8), averages(), cache, print)
+
+
+def test_workers_killed_three_times_at_random_moments(tmp_path):
+    """Two processes; each kill takes the worker with all it was at and had done. None is counted twice."""
+    folders = class_folders(paint(tmp_path / "pictures", "red", "green", "blue", "cyan", n=30))
+    chance = random.Random(0)
+    moments, killed = [*sorted(chance.sample(range(8, 90), 3)), np.inf], list[int]()
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs="CRITICAL", memory_limit=0
+    ) as cluster:
+
+        def kill(step: Step) -> None:
+            pids = [nanny.process.pid for nanny in cluster.workers.values() if nanny.process]
+            if step.done >= moments[0] and (alive := [pid for pid in pids if pid and pid not in killed]):
+                killed.append(chance.choice(alive))
+                os.kill(killed[-1], signal.SIGKILL)
+                moments.pop(0)
+
+        report = learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), cluster.scheduler_address, kill, block=3)
+    assert len(killed) == 3
+    assert 1 <= report.workers_lost <= 3  # one that is killed before it has reported for work is not missed
+    assert report.blocks_retried >= 1
+    learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
+    assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
+
+
+def test_as_many_processes_as_asked_for():
+    with connect("local:1") as client:
+        assert list(client.nthreads().values()) == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 2])
+def test_processes_on_this_machine(tmp_path, folders, workers):
+    learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), f"local:{workers}", block=4)
+    learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
+    assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())

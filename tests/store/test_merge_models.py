@@ -1,0 +1,208 @@
+"""Model files made one: what comes of names, histories and folders, and what is refused before anything is written."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toys import TRAINED, averages, paint, quick_plan
+
+from engram import IncrementalClassifier
+from engram.datasets import class_folders
+from engram.images import extract
+from engram.store import Event, MergeSource, Model, ModelStore, Notes, examine, learn_classes, merge_models, plan_merge
+from engram.store.history import ClassRecord
+from engram.store.merge import Naming
+from engram.testing import assert_same_state
+
+EXACT = {"settings": {"kept_bits": 64}, "holdout": 0.0}
+
+
+def teach(path: Path, *colours: str, seed: int = 0, **plan: object) -> ModelStore:
+    place = ModelStore(path, device="cpu")
+    folder = paint(path.with_suffix(".pictures"), *colours, seed=seed)
+    learn_classes(place, class_folders(folder), quick_plan(**{**EXACT, **plan}))
+    return place
+
+
+@pytest.fixture
+def garden(tmp_path: Path) -> ModelStore:
+    return teach(tmp_path / "garden.engram", "red", "green")
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> ModelStore:
+    return teach(tmp_path / "lake.engram", "red", "blue", seed=1)
+
+
+def out(tmp_path: Path) -> ModelStore:
+    return ModelStore(tmp_path / "out.engram", device="cpu")
+
+
+def pictures_of(*places: ModelStore) -> tuple[np.ndarray, list[str]]:
+    found = [(name, path) for place in places for name, paths in
+             class_folders(place.path.with_suffix(".pictures")).items() for path in paths]  # fmt: skip
+    return extract([path for _, path in found], averages(), device="cpu").values, [name for name, _ in found]
+
+
+def test_the_merged_file_is_what_one_model_would_have_learned(tmp_path, garden, lake):
+    done = merge_models(out(tmp_path), [garden.path, lake.path])
+    assert (done.added, done.joined, done.renamed, done.twice) == ({"blue": 8}, {"red": 8}, (), ())
+    merged = out(tmp_path).read()
+    assert merged.pictures() == {"green": 8, "red": 16, "blue": 8}
+    X, y = pictures_of(garden, lake)
+    whole = IncrementalClassifier(config={"kept_bits": 64}, random_state=0, device="cpu").fit(X, y)
+    columns = [merged.names.index(name) for name in whole.classes_]
+    np.testing.assert_allclose(merged.clf.decision_function(X)[:, columns], whole.decision_function(X), atol=1e-5)
+    assert merged.clf.backbone_identity_ == garden.read().clf.backbone_identity_
+
+
+def test_histories_are_merged_in_order_of_time_and_folders_stay_known(tmp_path, garden, lake):
+    learn_classes(garden, class_folders(paint(tmp_path / "more", "cyan")), quick_plan(**EXACT))
+    merge_models(out(tmp_path), [lake.path, garden.path])
+    notes = out(tmp_path).read().notes
+    assert [event.what for event in notes.history] == ["base", "base", "learn", "merge"]
+    assert notes.history[-1].pictures == {"blue": 8, "red": 16, "green": 8, "cyan": 8}
+    assert [event.when for event in notes.history] == sorted(event.when for event in notes.history)
+    assert len(notes.classes["red"].folders) == 2
+    assert notes.version == 1
+    report = learn_classes(out(tmp_path), class_folders(tmp_path / "more"), quick_plan(**EXACT))
+    assert report.known == ["cyan"]
+    assert out(tmp_path).read().notes.increments() == 1
+
+
+def test_notes_of_both_in_order_of_time_under_the_names_of_now(garden, lake):
+    """A class known to both was learned when the first of them learned it."""
+    mine = Notes(history=(Event("2", "base", {"red": 1}), Event("4", "forget", {"old": 1})),
+                 classes={"red": ClassRecord("2", 0, {"a": 0.0})})  # fmt: skip
+    theirs = Notes(history=(Event("1", "base", {"ruby": 1}), Event("3", "rename", {"ruby": 0}, new_name="red")),
+                   classes={"red": ClassRecord("1", 7, {"b": 0.1})})  # fmt: skip
+
+    def merged(naming: Naming) -> Notes:
+        sources = [MergeSource("x.engram", replace(garden.read(), notes=mine)),
+                   MergeSource("y.engram", replace(lake.read(), notes=theirs))]  # fmt: skip
+        return plan_merge(sources, naming).model.notes
+
+    joined = merged("join")
+    assert [event.when for event in joined.history[:-1]] == ["1", "2", "3", "4"]
+    assert joined.classes == {"red": ClassRecord("1", 7, {"a": 0.0, "b": 0.1})}
+    apart = merged("prefix")
+    assert apart.history[2].new_name == "y-red"
+    assert apart.history[1].pictures == {"x-red": 1}
+    assert apart.classes == {"x-red": mine.classes["red"], "y-red": theirs.classes["red"]}
+
+
+def test_the_same_folder_in_both_is_told(tmp_path, garden):
+    copy = ModelStore(tmp_path / "copy.engram", device="cpu")
+    copy.path.write_bytes(garden.path.read_bytes())
+    copy.forget("green")
+    done = merge_models(out(tmp_path), [garden.path, copy.path], "rename")
+    assert done.twice == (("red (copy)", str(garden.path), str(copy.path)),)
+    assert done.model.pictures() == {"green": 8, "red": 8, "red (copy)": 8}
+
+
+@pytest.mark.parametrize(
+    ("naming", "expected"),
+    [
+        ("join", ["green", "red", "blue"]),
+        ("rename", ["green", "red", "blue", "red (lake)"]),
+        ("prefix", ["garden-green", "garden-red", "lake-blue", "lake-red"]),
+    ],
+)
+def test_names_that_both_have(tmp_path, garden, lake, naming, expected):
+    garden.rename("green", "moss")
+    garden.rename("moss", "green")
+    done = merge_models(out(tmp_path), [garden.path, lake.path], naming)
+    merged = out(tmp_path)
+    assert done.model.names == merged.read().names == expected
+    assert set(merged.read().notes.classes) == set(expected)
+    assert garden.read().names == ["green", "red"]  # the models themselves are left alone
+    if naming != "join":
+        merged.forget(expected[-1], for_good=True)
+        assert not any(expected[-1] in event.pictures for event in merged.history())
+        assert any("lake" not in name and "red" in name for event in merged.history() for name in event.pictures)
+
+
+def test_models_of_one_file_name_stay_apart(tmp_path, garden):
+    (tmp_path / "other").mkdir()
+    twin = teach(tmp_path / "other" / "garden.engram", "red", seed=2)
+    done = merge_models(out(tmp_path), [garden.path, twin.path], "prefix")
+    assert done.model.names == ["garden-green", "garden-red", "garden-red 2"]
+
+
+def test_into_an_existing_model_with_a_way_back(tmp_path, garden, lake):
+    before = garden.path.read_bytes()
+    with pytest.raises(ValueError, match=r"garden.engram exists; .* --force"):
+        merge_models(garden, [garden.path, lake.path])
+    assert garden.path.read_bytes() == before
+    done = merge_models(garden, [garden.path, lake.path], replace_existing=True)
+    assert garden.read().names == ["green", "red", "blue"]
+    assert (done.model.notes.version, garden.read().notes.version) == (2, 2)
+    assert garden.undo().what == "merge"
+    assert garden.path.read_bytes() == before
+
+
+def test_a_preview_writes_nothing(garden, lake):
+    files = {place.path: place.path.read_bytes() for place in (garden, lake)}
+    seen = plan_merge([MergeSource("mine", garden.read()), MergeSource("yours", lake.read())])
+    assert (seen.added, seen.joined) == ({"blue": 8}, {"red": 8})
+    assert seen.model.names == ["green", "red", "blue"]
+    assert {path: path.read_bytes() for path in files} == files
+    third = plan_merge([MergeSource(str(i), lake.read()) for i in range(3)])
+    assert (third.added, third.joined) == ({}, {"blue": 16, "red": 16})
+
+
+def test_what_cannot_be_merged_is_one_line_naming_both_and_writes_nothing(tmp_path, garden):
+    trained = [teach(tmp_path / f"{n}.engram", "red", "green", **{**TRAINED, "holdout": 0}) for n in ("t1", "t2")]
+    plain = teach(tmp_path / "plain.engram", "red", settings={"kept_bits": 64, "transform": "none"})
+    vectors = ModelStore(tmp_path / "vectors.engram", device="cpu")
+    IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), ["a"] * 8).save(vectors.path)
+    refused = [
+        ([garden.path, plain.path], "cannot merge .*garden.engram and .*plain.engram: .*transform.*: sqrt and none"),
+        ([garden.path, vectors.path], "different backbones .*: averages.* and none, but feature vectors"),
+        ([place.path for place in trained], "prototypes cannot be merged: what they keep is no sum"),
+        ([garden.path], "two models at least"),
+        ([garden.path, tmp_path / "." / "garden.engram"], "named twice"),
+    ]
+    for paths, reason in refused:
+        with pytest.raises(ValueError, match=reason) as error:
+            merge_models(out(tmp_path), paths)
+        assert "\n" not in str(error.value)
+    assert not out(tmp_path).exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_similarity_calibrated_for_one_is_not_taken_for_all(tmp_path):
+    one, two = (teach(tmp_path / f"{n}.engram", *c, method="ncm", settings={}, holdout=0.25)
+                for n, c in (("a", ("red", "green")), ("b", ("blue", "cyan"))))  # fmt: skip
+    assert one.read().unknown_below() is not None
+    merged = merge_models(out(tmp_path), [one.path, two.path]).model
+    assert merged.unknown_below() is None
+    assert_same_state(merged.clf.learner_.state(), out(tmp_path).read().clf.learner_.state())
+
+
+def test_numbers_for_names_cannot_be_prefixed(tmp_path):
+    for name in ("a", "b"):
+        IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), [1] * 8).save(tmp_path / f"{name}.engram")
+    paths = [tmp_path / "a.engram", tmp_path / "b.engram"]
+    with pytest.raises(ValueError, match="classes are numbers"):
+        merge_models(out(tmp_path), paths, "prefix")
+    assert merge_models(out(tmp_path), paths).model.pictures() == {"1": 16}
+    assert Model(IncrementalClassifier(), Notes()).names == []
+
+
+def test_a_merged_model_does_not_pretend_to_know_how_its_classes_do_among_each_other(tmp_path):
+    for keep in (False, True):
+        stores = []
+        for name in ("red", "blue"):
+            stores.append(ModelStore(tmp_path / f"{name}-{keep}.engram", device="cpu"))
+            folders = class_folders(paint(tmp_path / f"{name}-{keep}", name, "green", n=10, seed=len(stores)))
+            learn_classes(stores[-1], folders, quick_plan(holdout=0.2, keep_examples=keep))
+            assert examine(stores[-1].read(), {}).overall()[0] == 1.0
+        out = ModelStore(tmp_path / f"both-{keep}.engram", device="cpu")
+        model = merge_models(out, [store.path for store in stores]).model
+        assert examine(model, {}).overall() == (None, None)
+        assert {name: len(values) for name, values in out.read().examples.items()} == (
+            {"green": 4, "red": 2, "blue": 2} if keep else {}
+        )
+        assert model.notes.keep_examples is keep
