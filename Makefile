@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 PIP    := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
+# Two processes side by side, one thread each; a file's tests stay together, as they share what they have set up.
+PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
+
 .PHONY: setup demo test lint format clean
 
 # Stamps say what has been installed, so that a second run installs nothing.
@@ -22,7 +25,7 @@ demo: setup
 	$(VENV)/bin/engram demo
 
 test: $(VENV)/.test
-	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Load on the page's server: many clients ask without pause while a class is being learned.
 
-    serve.py [--clients 64] [--seconds 60] [--pictures 400] [--json PATH]
+    serve.py [--clients 64] [--seconds 60] [--pictures 400] [--turns 10] [--json PATH]
 
 A server (`engram serve`, its defaults, on the loopback) is taught three classes of drawn shapes; then a fourth, of
 --pictures pictures, again and again under a new name, as long as --clients clients each ask about one picture after the
 other. Printed are answers, errors, latency as the clients see it, and the memory of the server and of its worker
-(resident set, of /proc): at the start, as a line fitted to the second half of the time, and at most.
+(resident set, of /proc): at the start, as a line fitted to the second half of the time, and at most. Before that, with
+nothing else going on, the CPU time that the server's process spends on a picture, beside that of a bare loop here which
+decodes it, runs the network and compares with the classes, in one thread. The two take turns, so that a machine that is
+busy with other things slows both.
 """
 
 import argparse
@@ -27,6 +30,9 @@ import torch
 
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "web"))
 from drawings import draw, drawings
+
+from engram.images import load_image
+from engram.store import ModelStore
 
 
 def lesson(pictures: dict[str, list[bytes]]) -> dict[str, Any]:
@@ -100,7 +106,42 @@ async def watch(pids: dict[str, int], until: float, memory: dict[str, list[float
         await asyncio.sleep(1)
 
 
-async def load(address: str, pid: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def cpu_seconds(pid: int) -> float:
+    """What a process has spent so far, its threads together."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def compare_cpu(client: httpx.AsyncClient, pid: int, model: Path, turns: int, per_turn: int) -> dict[str, float]:
+    """CPU milliseconds for a picture: of the server, of the bare loop, and how many times as much."""
+    picture = draw("circle", 1000)
+    known = ModelStore(model, device="cpu").read()
+    network, preprocess = known.backbone, known.backbone.preprocess
+
+    def look() -> None:
+        pixels = torch.from_numpy(preprocess.image(load_image(picture)))[None].to(memory_format=torch.channels_last)
+        with torch.inference_mode():
+            values = network(preprocess.normalise(pixels)).numpy()
+        known.clf.nearest(values, 5)
+
+    spent: dict[str, list[float]] = {"server": [], "bare": []}
+    for turn in range(turns + 1):
+        before = cpu_seconds(pid)
+        for _ in range(per_turn):
+            (await client.post("/api/predict", files=[("picture", ("x", picture))])).raise_for_status()
+        server = cpu_seconds(pid) - before
+        before = time.process_time()
+        for _ in range(per_turn):
+            look()
+        bare = time.process_time() - before
+        if turn:  # the first is a rehearsal
+            spent["server"].append(server / per_turn * 1000)
+            spent["bare"].append(bare / per_turn * 1000)
+    ratio = np.median(np.divide(spent["server"], spent["bare"]))
+    return {name: round(float(np.median(each)), 1) for name, each in spent.items()} | {"times": round(float(ratio), 2)}
+
+
+async def load(address: str, pid: int, model: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     times: list[float] = []
     errors: list[str] = []
     async with httpx.AsyncClient(base_url=address, timeout=60) as client:
@@ -116,6 +157,7 @@ async def load(address: str, pid: int, arguments: argparse.Namespace) -> dict[st
         first = await finished(client, base.json()[0]["number"])
         if first["state"] != "done":
             raise SystemExit(f"the first lesson failed: {first['message']}")
+        cpu = await compare_cpu(client, pid, model, arguments.turns, 50)
         alone: list[float] = []
         await ask(address, time.perf_counter() + 5, 0, alone, errors)
         pids = {"server": pid, "worker": worker_of(pid)}
@@ -134,6 +176,7 @@ async def load(address: str, pid: int, arguments: argparse.Namespace) -> dict[st
         "seconds": arguments.seconds,
         "answers": len(times),
         "errors": errors,
+        "cpu_ms_a_picture": cpu,
         "alone_ms": {"p50": _ms(alone, 50), "p99": _ms(alone, 99)},
         "under_load_ms": {"p50": _ms(times, 50), "p99": _ms(times, 99), "most": _ms(times, 100)},
         "lessons": [
@@ -154,17 +197,20 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--pictures", type=int, default=400)
+    parser.add_argument("--turns", type=int, default=10, help="of 50 pictures each, for the CPU time of a picture")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        server, address = start(Path(folder) / "shapes.engram")
+        model = Path(folder) / "shapes.engram"
+        server, address = start(model)
         try:
-            result = asyncio.run(load(address, server.pid, arguments))
+            result = asyncio.run(load(address, server.pid, model, arguments))
         finally:
             server.terminate()
             server.wait()
     print(f"{result['answers']:,} answers, {len(result['errors'])} errors, {arguments.clients} clients")
-    for what in ("alone_ms", "under_load_ms"):
+    for what in ("cpu_ms_a_picture", "alone_ms", "under_load_ms"):
         print(f"{what}: " + ", ".join(f"{name} {value}" for name, value in result[what].items()))
     print("lessons: " + ", ".join(f"{one['state']} in {one['seconds']} s" for one in result["lessons"]))
     for name, about in result["memory"].items():

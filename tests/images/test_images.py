@@ -158,6 +158,17 @@ def test_integers_and_floats(values, dtype, expected):
     assert pixels(raw)[0, :, 0].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [(np.uint16, 0, 65535), (np.int32, -70000, 90000), (np.float32, -2, 3)]
+)
+def test_large_images_of_more_than_eight_bits_are_scaled_as_a_whole(dtype, low, high):
+    values = RNG.uniform(low, high, (1500, 1001)).astype(dtype)
+    values[-1, -1] = high  # the brightest is in the last strip, the darkest in the first
+    values[0, 0] = low
+    expected = np.rint((values.astype(np.float64) - low) * (255.0 / (high - low))).astype(np.uint8)
+    np.testing.assert_array_equal(pixels(Image.fromarray(values))[..., 1], expected)
+
+
 @pytest.mark.parametrize("format", ["JPEG", "TIFF"])
 def test_cmyk(format):
     image = Image.new("CMYK", (16, 16), (0, 255, 255, 0))  # no cyan, all magenta and yellow: red

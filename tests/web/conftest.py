@@ -85,14 +85,21 @@ def ended(client: Any, number: int) -> Any:
 class Server:
     """`engram serve`, as it is typed."""
 
-    def __init__(self, model: Path, *options: str, settings: dict[str, Any] | None = None, **environment: str) -> None:
+    def __init__(
+        self,
+        model: Path,
+        *options: str,
+        settings: dict[str, Any] | None = None,
+        stderr: Any = None,
+        **environment: str,
+    ) -> None:
         self.model = model
         sets = ["--method", "prototypes"] if settings else []
         sets += [text for name, value in (settings or {}).items() for text in ("--set", f"{name}={json.dumps(value)}")]
         command = "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", str(model), "--no-open", "--port", "0", *sets, *options],
-            stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
+            stdout=subprocess.PIPE, stderr=stderr, text=True, env={**os.environ, **environment},
         )  # fmt: skip
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()

@@ -10,11 +10,13 @@ import time
 from pathlib import Path
 
 import pytest
+import segno
 from conftest import ended, form, wait_for
 from drawings import draw, drawings
 from PIL import Image
 
 from engram import IncrementalClassifier, cli
+from engram.cli.serve import _draw
 from engram.store import ImageBytes
 from engram.testing import blobs
 from engram.web.addresses import PublicUrl, host_check, is_loopback, own_names, page_addresses
@@ -322,17 +324,6 @@ def test_a_token_is_kept_in_a_file(tmp_path):
         kept_token(tmp_path)
 
 
-def test_after_a_restart_with_a_kept_token_pages_go_on(serve, model, tmp_path):
-    first = serve(model, "--token-file", str(tmp_path / "token"))
-    assert first.client.get("/api/model").status_code == 401  # although it is this machine
-    assert first.client.get(first.address, follow_redirects=True).status_code == 200
-    port, cookies = first.client.base_url.port, dict(first.client.cookies)
-    first.stop()
-    again = serve(model, "--token-file", str(tmp_path / "token"), "--port", str(port))
-    again.client.cookies.update(cookies)
-    assert again.client.get("/api/model").status_code == 200
-
-
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -510,6 +501,15 @@ def test_beyond_this_machine_a_token_is_printed_once(serve, model):
     assert server.client.get(f"http://127.0.0.1:{printed[2]}/api/model").status_code == 401
     entered = server.client.get(server.address, follow_redirects=True)
     assert (entered.status_code, "engram" in entered.text) == (200, True)
+
+
+def test_a_phone_is_shown_the_address(capsys):
+    address = "http://192.168.0.7:8000/?token=a-token-of-some-length"
+    _draw(address)
+    drawn = capsys.readouterr().err.strip("\n").splitlines()
+    side = segno.make(address, error="l").symbol_size()[0]
+    assert (set("".join(drawn)) <= set("█▀▄ "), {len(line) for line in drawn}) == (True, {side})
+    assert len(drawn) == (side + 1) // 2  # two rows of the code in one of text
 
 
 @pytest.mark.parametrize(

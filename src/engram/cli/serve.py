@@ -48,6 +48,7 @@ def serve(
     """
     if not all(map(find_spec, ("uvicorn", "fastapi", "multipart", "segno"))):
         raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
+    import gc
     import logging
     import socket
     import webbrowser
@@ -97,7 +98,10 @@ def serve(
                 webbrowser.open(address)
         page = create_app(store, plan, bound=host, public=public, token=token, token_is_kept=token_file is not None)
         server = page.state.server
-        PageServer(page, server.limits, server.begin_closing, behind_proxy=public is not None).run(sockets=[listening])
+        try:
+            PageServer(page, server.limits, server.begin_closing, behind_proxy=public is not None).run([listening])
+        finally:
+            gc.freeze()  # to collect what torch has made takes a second, which Ctrl-C would seem to take
 
 
 def _draw(address: str) -> None:

@@ -21,7 +21,7 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 
-_STRIP = 64  # rows
+_STRIP = 1_000_000  # pixels
 
 # A PIL image that was opened but not read yet must not be read by two threads at once.
 _reading = threading.Lock()
@@ -109,7 +109,7 @@ def _from_deep_grey(image: Image.Image) -> Image.Image:
     gigabytes.
     """
     grey = np.asarray(image)
-    strips = [grey[top : top + _STRIP] for top in range(0, len(grey), _STRIP)]
+    strips = np.array_split(grey.reshape(-1), -(-grey.size // _STRIP))
     if image.mode.startswith("I;16") or image.format == "PNG":
         low, high = 0.0, 65535.0
     else:
@@ -117,10 +117,9 @@ def _from_deep_grey(image: Image.Image) -> Image.Image:
         high = max(float(_as_doubles(strip).max()) for strip in strips)
         if low >= 0 and high <= 65535:
             low, high = 0.0, 1.0 if image.mode == "F" and high <= 1 else 255.0 if high <= 255 else 65535.0
-    scaled = np.empty(grey.shape, np.uint8)
-    for top, strip in zip(range(0, len(grey), _STRIP), strips, strict=True):
-        scaled[top : top + _STRIP] = np.rint((_as_doubles(strip) - low) * (255.0 / ((high - low) or 1.0)))
-    return Image.fromarray(scaled).convert("RGB")
+    factor = 255.0 / ((high - low) or 1.0)
+    scaled = np.concatenate([np.rint((_as_doubles(strip) - low) * factor).astype(np.uint8) for strip in strips])
+    return Image.fromarray(scaled.reshape(grey.shape)).convert("RGB")
 
 
 def _as_doubles(strip: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

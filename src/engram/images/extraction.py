@@ -1,6 +1,5 @@
 """Images in, features out: decoding and the network share the machine, and memory stays bounded."""
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -149,13 +148,9 @@ def check_images(images: Lookable) -> None:
 
 
 def _place(backbone: Backbone, device: torch.device) -> None:
-    """Move the network to the device, channels last; not again where it is, because that takes a millisecond or two."""
-
-    def is_there(tensor: torch.Tensor) -> bool:
-        there = tensor.device.type == device.type and device.index in (None, tensor.device.index)
-        return there and (tensor.ndim != 4 or tensor.is_contiguous(memory_format=torch.channels_last))
-
-    if not all(map(is_there, itertools.chain(backbone.parameters(), backbone.buffers()))):
+    """Move the network to the device, channels last; not again if it is there, which takes a millisecond or two."""
+    first = next(backbone.parameters(), None)
+    if first is None or first.device.type != device.type or device.index not in (None, first.device.index):
         backbone.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 

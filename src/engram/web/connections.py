@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from engram.web.limits import Limits
 
-_BACKLOG = 32  # connections accepted in one go, before any of them is counted
+_BACKLOG = 128  # connections accepted in one go, before any of them is counted
 _LINES_A_MINUTE = 5  # of a kind
 
 
@@ -69,11 +68,6 @@ def limited_protocol(limits: Limits, *, behind_proxy: bool = False) -> type[H11P
             super().data_received(data)
             self._watch()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if self.conn.their_state is h11.SEND_BODY:  # of a request that was refused: it is read, but not for ever
-                self._watch()
-
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
             self._forget_timer()
@@ -83,7 +77,7 @@ def limited_protocol(limits: Limits, *, behind_proxy: bool = False) -> type[H11P
             return self.cycle is not None and not self.cycle.response_complete
 
         def _watch(self) -> None:
-            """What came without a request being under way is the beginning of one; it has to be completed in time."""
+            """What comes while no request is under way has to become one in time, even the rest of a refused one."""
             if self.busy():
                 self._forget_timer()
             elif self._headers_due is None:

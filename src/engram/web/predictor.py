@@ -111,7 +111,11 @@ class Predictor:
     async def _answer(self, upload: Upload) -> tuple[list[Answer | Unreadable], Model]:
         """Go through the pictures a few at a time, so that questions take turns, and one that is given up ends."""
         look = functools.partial(asyncio.get_running_loop().run_in_executor, self._pool)
-        snapshot = await look(self.current_for_answers)
+        snapshot = self._snapshot
+        if snapshot is None or snapshot.stamp != file_stamp(self.store.path):  # otherwise no thread is needed for it
+            snapshot = await look(functools.partial(self.current, wait=False))
+        if snapshot is None or not snapshot.model.names:
+            raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, found = snapshot.model, dict[int, Answer | Unreadable]()
         easy: list[int] = []
         for number, picture in upload.pictures.items():
@@ -132,13 +136,6 @@ class Predictor:
     def _look(self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Prepared]) -> list[Answer | Unreadable]:
         model, device = snapshot.model, self.store.device
         return list(predict_images(model, pictures, top=_TOP, unknown=model.unknown_below(), device=device))
-
-    def current_for_answers(self) -> Snapshot:
-        """The model to ask, which may be the one before if a new one is being read; refused if it knows nothing."""
-        snapshot = self.current(wait=False)
-        if snapshot is None or not snapshot.model.names:
-            raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
-        return snapshot
 
     def close(self) -> None:
         """Let the threads go, and end the decoding process."""

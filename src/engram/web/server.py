@@ -111,7 +111,7 @@ class Server:
             raise RefusedError(409, str(error)) from error
 
 
-def get_server(request: Request) -> Server:
+async def get_server(request: Request) -> Server:  # async, or it would be called on a thread
     """The server of the application that a request came to."""
     server: Server = request.app.state.server
     return server
