@@ -80,6 +80,7 @@ def shoot(page: Any, name: str, width: int, scheme: str = "light") -> None:
     while page.locator(".toast").count() and time.monotonic() < until:
         page.wait_for_timeout(100)
     taken = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
-    taken.save(Path(SHOTS) / f"{name}.png", optimize=True)
+    small = taken.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
+    small.save(Path(SHOTS) / f"{name}.png", optimize=True)
     page.set_viewport_size({"width": 1280, "height": 900})
     page.emulate_media(color_scheme="light")

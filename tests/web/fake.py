@@ -106,6 +106,7 @@ class Fake:
         self.replies: dict[str, tuple[int, Any]] = {}
         self.always: dict[str, tuple[int, Any]] = {}
         self.asked: list[tuple[str, Any]] = []
+        self.file_names: set[str | None] = set()  # that were sent
         self.streams: list[Request] = []  # that are open
         self.held = threading.Event()  # cleared, it holds up the ONNX file
         self.held.set()
@@ -155,6 +156,7 @@ def create_fake(fake: Fake) -> FastAPI:
             body = {
                 key: [one if isinstance(one, str) else await one.read() for one in form.getlist(key)] for key in form
             }
+            fake.file_names |= {one.filename for one in form.getlist("picture") if not isinstance(one, str)}
         elif request.method == "POST":
             body = await request.json()
         fake.asked.append((call, body))

@@ -1,7 +1,7 @@
 // The server's HTTP API; /api/openapi.json describes it.
 import { t } from "./text.js";
 
-export class Refused extends Error {
+class Refused extends Error {
   constructor(status, answer) {
     super(answer.detail ?? t("server.status", { status }));
     this.status = status;
