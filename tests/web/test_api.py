@@ -499,3 +499,35 @@ def test_how_much_is_refused_can_be_set_and_undone(open_client, model):
     assert ask(client, draw("circle", 40)).json()["unknown_below"] == place.clf.unknown_below(0.2) > before["below"]
     assert (seen["history"][-1]["what"], seen["history"][-1]["share"]) == ("refuse", 0.2)
     assert client.post("/api/undo", json={"version": seen["version"]}).json()["unknown"] == before
+
+
+def test_another_model_is_shown_then_added_and_undone(open_client, model, taught_bytes, tmp_path):
+    elsewhere = ModelStore(tmp_path / "elsewhere.engram", device="cpu")
+    shapes = {shape: [ImageBytes(p) for p in drawings(shape, 8, first=50)] for shape in ("circle", "square")}
+    learn_classes(elsewhere, shapes, PLAN)
+    client = open_client(model)
+
+    def add(content: bytes, **fields: str):
+        return client.post("/api/merge", data=fields, files={"model": ("x", content)})
+
+    plan = add(elsewhere.path.read_bytes()).json()
+    assert (plan["added"], plan["joined"], plan["twice"], plan["model"]) == ({"square": 6}, {"circle": 6}, [], None)
+    assert model.read_bytes() == taught_bytes
+    done = add(elsewhere.path.read_bytes(), commit="true").json()["model"]
+    assert [one["name"] for one in done["classes"]] == ["circle", "dots", "stripes", "square"]
+    assert (done["classes"][0]["pictures"], done["history"][-1]["what"]) == (12, "merge")
+    assert done["accuracy"] is None  # how classes of one do among those of the other was never asked
+    assert ask(client, draw("square", 90)).json()["answers"][0]["top"][0]["label"] == "square"
+    assert add(taught_bytes).json()["twice"] == ["circle", "dots", "stripes"]
+    undone = client.post("/api/undo", json={"version": done["version"]}).json()
+    assert len(undone["classes"]) == 3
+    IncrementalClassifier("ncm", device="cpu").fit(*blobs(["a", "b"])).save(tmp_path / "vectors.engram")
+    for content, status, reason in (
+        (b"no model", 422, "the file"),
+        ((tmp_path / "vectors.engram").read_bytes(), 409, "cannot merge this model and the other"),
+    ):
+        refused = add(content, commit="true")
+        assert (refused.status_code, refused.json()["detail"].startswith(reason)) == (status, True)
+        assert str(tmp_path) not in refused.json()["detail"]
+    assert client.post("/api/merge", data={"commit": "true"}, files={"odd": ("x", b"1")}).status_code == 422
+    assert model.read_bytes() == taught_bytes

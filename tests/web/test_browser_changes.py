@@ -207,3 +207,31 @@ def test_classes_are_left_alone_while_something_is_learned(fake, visit):
     expect(page.get_by_role("button", name="Forget wren")).to_be_enabled()
     expect(page.locator("#busy-note")).to_be_hidden()
     assert names(page) == ["wren", "robin"]
+
+
+def test_another_model_is_added_after_it_was_shown_what_that_changes(fake, visit, tmp_path):
+    fake.know(["wren"])
+    page = visit(fake)
+    (tmp_path / "other.engram").write_bytes(b"taught elsewhere")
+    plan = {"added": {"heron": 5}, "joined": {"wren": 7}, "twice": ["wren"], "model": None}
+    merged = model_view(["wren", "heron"], version=4)
+    merged["history"] = [{**merged["history"][0], "what": "merge", "pictures": {"wren": 7, "heron": 5}}]
+    fake.replies["POST merge"] = (200, plan)
+    page.locator("#merge").set_input_files(tmp_path / "other.engram")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("New: heron. Known to both, and then one: wren. Learned from the same pictures")
+    accessible(page)
+    dialog.get_by_role("button", name="Leave it").click()
+    assert [body.get("commit") for body in fake.bodies("POST merge")] == [None]
+    fake.replies["POST merge"] = (200, plan)
+    page.locator("#merge").set_input_files(tmp_path / "other.engram")
+    expect(dialog).to_be_visible()
+    fake.replies["POST merge"] = (200, {**plan, "model": merged})
+    dialog.get_by_role("button", name="Add it").click()
+    expect(page.locator(".toast")).to_contain_text("Added what the other model knows")
+    assert names(page) == ["wren", "heron"]
+    expect(page.locator("#undo")).to_have_text("Undo adding another model")
+    assert fake.bodies("POST merge")[-1] == {"model": [b"taught elsewhere"], "commit": ["true"]}
+    fake.replies["POST merge"] = (409, {"detail": "cannot merge this model and the other: they see differently"})
+    page.locator("#merge").set_input_files(tmp_path / "other.engram")
+    expect(page.locator(".toast", has_text="they see differently")).to_be_visible()

@@ -55,7 +55,7 @@ def test_the_messages_are_those_that_the_page_uses():
     for group, members in {
         "lesson": {"sending", "waiting", "learning", "done", "failed", "cancelled", "lost"},
         "stage": {"ready", "wait", "look", "train", "saved", "check"},
-        "change": {"base", "learn", "more", "forget", "rename", "refuse"},
+        "change": {"base", "learn", "more", "forget", "rename", "refuse", "merge"},
         "health": {"weak", "lost"},
     }.items():
         assert {f"{group}.{member}" for member in members} <= set(LANGUAGES["en"])

@@ -34,7 +34,8 @@ OPERATIONS = {
     ("GET", "/api/model"), ("POST", "/api/predict"), ("GET", "/api/lessons"), ("POST", "/api/lessons"),
     ("DELETE", "/api/lessons/{number}"), ("GET", "/api/events"), ("POST", "/api/forget"), ("POST", "/api/rename"),
     ("POST", "/api/undo"), ("POST", "/api/redo"), ("POST", "/api/unknown"), ("GET", "/api/state"),
-    ("GET", "/api/confusion"), ("GET", "/api/model/file"), ("GET", "/api/model/onnx"), ("GET", "/api/model/report"),
+    ("GET", "/api/confusion"), ("POST", "/api/merge"),
+    ("GET", "/api/model/file"), ("GET", "/api/model/onnx"), ("GET", "/api/model/report"),
 }  # fmt: skip
 # The stream of events does not end, and the export takes some seconds: test_api.py has both.
 NOT_FUZZED = {("GET", "/api/events"), ("GET", "/api/model/onnx")}

@@ -12,7 +12,7 @@ from engram.io.model_file import DamagedModelError, ModelFileError
 from engram.store import ModelBusyError, ModelStore, NothingToDoError, Plan
 from engram.web.addresses import PublicUrl
 from engram.web.limits import Limits
-from engram.web.routes import changes, downloads, lessons, model, page, predict
+from engram.web.routes import changes, downloads, lessons, merge, model, page, predict
 from engram.web.security import Guard
 from engram.web.server import Server
 
@@ -49,7 +49,7 @@ def create_app(
     app.add_middleware(
         Guard, bound=bound, token=token, limits=server.limits, public=public, token_is_kept=token_is_kept
     )
-    for routes in (model, predict, lessons, changes, downloads, page):
+    for routes in (model, predict, lessons, changes, merge, downloads, page):
         app.include_router(routes.router)
     for kind in (RequestValidationError, ModelFileError, ModelBusyError, NothingToDoError, ValueError):
         app.add_exception_handler(kind, _answer_error)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engram.store import Answer, Basis, ClassHealth, Health, Plan, Unreadable, What
+from engram.store import Answer, Basis, ClassHealth, Health, Merger, Plan, Unreadable, What
 from engram.web.class_map import hue_of
 from engram.web.predictor import Snapshot
 
@@ -356,6 +356,21 @@ class Confusion(BaseModel):
             if one is not None
         ]
         return cls(basis=health.basis, names=list(health.classes), rows=rows)
+
+
+class MergeView(BaseModel):
+    """What adding another model changes, or would change."""
+
+    added: dict[str, int] = Field(description="New classes, and how many pictures each was learned from.")
+    joined: dict[str, int] = Field(description="Classes that both know, and how many pictures the other brings.")
+    twice: list[str] = Field(description="Classes that both learned from the same pictures, which then count double.")
+    model: ModelView | None = Field(description="The model after it; null if nothing was changed.")
+
+    @classmethod
+    def of(cls, merger: Merger, model: ModelView | None) -> "MergeView":
+        """The view of a merge."""
+        twice = list(dict.fromkeys(name for name, *_ in merger.twice))
+        return cls(added=merger.added, joined=merger.joined, twice=twice, model=model)
 
 
 class Forget(BaseModel):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from PIL import Image
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
@@ -44,23 +44,28 @@ class _InMemoryParser(MultiPartParser):
     spool_max_size = 0
 
 
+async def parse_form(request: Request, limit: int) -> FormData:
+    """Read a form with up to `limit` files."""
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise RefusedError(415, "send files as multipart/form-data, pictures in fields called picture")
+    parser = _InMemoryParser(request.headers, request.stream(), max_files=limit, max_fields=limit)
+    try:
+        return await parser.parse()
+    except MultiPartException as error:
+        if error.message.startswith("Too many"):
+            raise RefusedError(413, f"more than {limit} files in one request; send fewer at once") from None
+        raise RefusedError(400, f"the form cannot be read: {error.message}") from None
+    except (KeyError, ValueError):
+        raise RefusedError(400, "the form cannot be read: its boundary or its text encoding is missing") from None
+
+
 async def receive(request: Request, limits: Limits, limit: int, most_pixels: int | None = None) -> Upload:
     """Read a form with up to `limit` files called `picture`, and fields called `label`: one each, one for all, or none.
 
     Together they may have `most_pixels`, as many as a lesson if it is not given. The size of the form and
     the time to send it are limited before, by `engram.web.security.Guard`.
     """
-    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
-        raise RefusedError(415, "send pictures as multipart/form-data, in fields called picture")
-    parser = _InMemoryParser(request.headers, request.stream(), max_files=limit, max_fields=limit)
-    try:
-        form = await parser.parse()
-    except MultiPartException as error:
-        if error.message.startswith("Too many"):
-            raise RefusedError(413, f"more than {limit} pictures in one request; send fewer at once") from None
-        raise RefusedError(400, f"the form cannot be read: {error.message}") from None
-    except (KeyError, ValueError):
-        raise RefusedError(400, "the form cannot be read: its boundary or its text encoding is missing") from None
+    form = await parse_form(request, limit)
     files = [part for part in form.getlist("picture") if isinstance(part, UploadFile)]
     labels = [part for part in form.getlist("label") if isinstance(part, str)]
     contents = []

@@ -46,6 +46,14 @@ export const undo = (version) => call("POST", "undo", { version });
 export const redo = (version) => call("POST", "redo", { version });
 export const setUnknown = (share) => call("POST", "unknown", { share });
 
+// What adding another model changes; without `commit`, what it would change.
+export function merge(file, commit) {
+  const data = new FormData();
+  data.append("model", file, "model");
+  if (commit) data.append("commit", "true");
+  return call("POST", "merge", data);
+}
+
 // Waits until the ONNX file is ready to be downloaded; what comes of it is left to the link.
 export async function makeOnnx() {
   const response = await fetch("api/model/onnx").catch(() => { throw new Error(t("server.silent")); });

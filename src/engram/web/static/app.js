@@ -8,6 +8,7 @@ import { follow } from "./follow.js";
 import { takePasted } from "./intake.js";
 import { Lessons } from "./lessons.js";
 import { ClassMap } from "./map.js";
+import { offerMerge } from "./merge.js";
 import { toast } from "./notes.js";
 import { Take } from "./take.js";
 import { Teach } from "./teach.js";
@@ -23,6 +24,7 @@ const teach = new Teach(lessons), map = new ClassMap(), take = new Take(), unkno
 const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name), find: (names) => map.find(names) });
 const trial = new Try((items) => lessons.send(items));
 offerConfusion();
+offerMerge((change, said) => classes.make(change, said));
 by("damaged-undo").onclick = () => api.undo(model.version).then(show, (error) => toast(error.message));
 takePasted(() => [
   { element: by("try"), take: (files) => trial.take(files) },
