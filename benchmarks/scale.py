@@ -152,7 +152,7 @@ def main():
                 results += [row(f"{n} workers", speed, "pictures/s"), row(f"{n} workers", effort, "pictures/CPU s")]
             results.append(row("2 workers over 1", speeds[2][0] / speeds[1][0], "", ">= 1.8"))
         if "memory" in options.what:
-            seen = memory(paths, [1000, options.most], 256)
+            seen = memory(paths, [1000, options.most // 4, options.most], 256)
             results += [row(f"worker after {total:,} pictures", held / 1e6, "MB") for total, held in seen.items()]
             results.append(row("last over first", seen[options.most] / seen[1000], "", "<= 1.1"))
     if "reduction" in options.what:

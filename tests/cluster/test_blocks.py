@@ -85,6 +85,13 @@ def test_summaries_added_up_are_all_pictures_at_once(folders, setting):
     assert clf.predict(paths[:1]).tolist() == ["blue"]
 
 
+def test_adding_up_leaves_what_is_added_alone(folders, setting):
+    """A worker may be asked for the same result again, when another that had the sum is lost."""
+    parts = [summarise(block, setting) for blocks in cut_blocks(folders, setting, pictures=10) for block in blocks]
+    assert combine(parts).learner.counts() == combine(parts).learner.counts() == [5, 5, 5, 5]
+    assert [part.learner.counts() for part in parts] == [[5, 5], [5, 5]]
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_learned(folders, setting, tmp_path):
     folders["red"][0].write_bytes(b"no picture")
     folders["blue"] = [tmp_path / "nowhere.png"]
