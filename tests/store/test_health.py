@@ -25,13 +25,19 @@ def test_a_class_is_taken_for_later_ones_as_often_as_they_are_taken_for_it():
     wren = health.classes["wren"]
     assert wren.share == pytest.approx(0.9 * 0.75)
     assert list(wren.taken_for) == ["crow", "tit"]
-    assert wren.taken_for["crow"] == pytest.approx((1 - 0.9 * 0.75) * 0.25 / 0.35)
+    assert wren.taken_for == {"crow": pytest.approx(0.9 * 0.25), "tit": pytest.approx(0.1)}
     assert (wren.pictures, wren.state) == (10, "good")
     assert health.classes["tit"].share == 1.0  # what the wren takes of the tit is known: nothing
     assert health.classes["crow"].share == pytest.approx(0.75)
+    crowded = notes(a=(0, {"a": 5, "b": 3, "c": 2}), b=(0, {"b": 1}), c=(0, {"c": 1}), d=(1, {"d": 1, "a": 1}),
+                    e=(2, {"e": 3, "a": 1}))  # fmt: skip
+    a = by_leave_one_out(crowded, list("abcde")).classes["a"]
+    assert a.share == pytest.approx(0.5 * 0.5 * 0.75)  # what was asked counts as it was answered
+    taken = {"b": 0.3, "c": 0.2, "d": 0.3125 * 2 / 3, "e": 0.3125 / 3}
+    assert a.taken_for == {name: pytest.approx(share) for name, share in taken.items()}
     assert health.classes["owl"] is None
     assert health.overall() == (None, None)
-    assert by_leave_one_out(known, ["wren", "jay"]).overall() == (1.0, "leave-one-out")
+    assert by_leave_one_out(known, ["wren", "jay"]).overall() == (0.95, "leave-one-out")
 
 
 def test_a_class_that_lost_its_pictures_is_called_so():

@@ -4,6 +4,7 @@ Where features of pictures that were held back are at hand, the model is asked a
 answers of when each class was learned tell: the model's answer to each picture, had that one not been learned.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -67,24 +68,24 @@ def by_leave_one_out(notes: Notes, names: list[str]) -> Health:
     """What leave-one-out answers say, although each was given before later classes came.
 
     What share of class c is taken for a class k that came later is not known. It is taken to be what share of k was
-    taken for c: where two classes meet, neither is preferred. A picture stays with c if no other class takes it, so
-    the share of right answers is the product of 1 - share over the other classes.
+    taken for c: where two classes meet, neither is preferred. A picture that was right stays so if no later class takes
+    it, so the share of right answers falls by the product of 1 - share over those.
     """
     records = {name: notes.classes[name] for name in names if name in notes.classes and notes.classes[name].answers}
     asked = {name: sum(record.answers.values()) for name, record in records.items()}
     classes: dict[str, ClassHealth | None] = dict.fromkeys(names)
     for name, record in records.items():
-        wrong: dict[str, float] = {}
-        for other, there in records.items():
-            later = there.increment > record.increment
-            share = there.answers.get(name, 0) / asked[other] if later else record.answers.get(other, 0) / asked[name]
-            if other != name and share:
-                wrong[other] = share
-        right = 1.0
-        for share in wrong.values():
-            right *= 1 - share
-        lost = sum(wrong.values())
-        shares = {name: right} | {other: share / lost * (1 - right) for other, share in wrong.items()}
+        shares = {answer: n / asked[name] for answer, n in record.answers.items()}
+        later = {
+            other: there.answers[name] / asked[other]
+            for other, there in records.items()
+            if there.increment > record.increment and name in there.answers
+        }
+        right = shares.get(name, 0.0)
+        stays = right * math.prod(1 - share for share in later.values())
+        taken = (right - stays) / sum(later.values()) if later else 0.0
+        shares |= {other: shares.get(other, 0.0) + taken * share for other, share in later.items()}
+        shares[name] = stays
         classes[name] = _health(asked[name], shares, name)
     return Health("leave-one-out", classes)
 
