@@ -1,6 +1,7 @@
 """IncrementalClassifier: the scikit-learn estimator people import."""
 
 import copy
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
+from engram.settings import plain
 from engram.snapshots import Shared, change, read
 
 
@@ -151,6 +153,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     def _learn(self, X: ArrayLike | Pictures, y: ArrayLike, start_over: bool) -> None:
         start_over = start_over or not self.__sklearn_is_fitted__()
         _refuse_mixed_labels(y)
+        self._given_temperature()
         learner, recorded = self._begin() if start_over else (copy.copy(self.learner_), self._recorded)
         vectors = self._vectors(X, recorded)
         features, labels = validate_data(self, vectors, y, reset=start_over, dtype=np.float32, order="C")
@@ -296,7 +299,15 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         return None if found is None else found.misfits(y)
 
     def _temperature(self) -> float:
-        return self.learner_.temperature if self.temperature is None else self.temperature
+        given = self._given_temperature()
+        return self.learner_.temperature if given is None else given
+
+    def _given_temperature(self) -> float | None:
+        """As Python's number; ValueError if it is none to divide by."""
+        given: float | None = plain(self.temperature)
+        if given is not None and (type(given) not in (int, float) or not 0 < given < math.inf):
+            raise ValueError(f"temperature must be a number above 0, or None, not {self.temperature!r}")
+        return given
 
     def _scores(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         features = self._features(X)
@@ -424,9 +435,11 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             "method": self.learner_.method,
             "learner": state.meta,
             "backbone": None if self._recorded is None else self._recorded.as_json(),
-            "estimator": {"temperature": self.temperature},
+            "estimator": {"temperature": self._given_temperature()},
             "notes": self.notes_,
         }
+        if hasattr(self, "feature_names_in_"):
+            header["feature_names"] = self.feature_names_in_.tolist()
         tensors = state.tensors
         if self.examples_ and not slim:
             tensors, header["examples"] = tensors | self._example_tensors(), list(self.examples_)
@@ -466,6 +479,9 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
                 device=device,
                 **header["estimator"],
             )
+            clf._given_temperature()
+            if "feature_names" in header:
+                clf.feature_names_in_ = _as_feature_names(header["feature_names"], learner.n_features)
             clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
             clf.examples_ = examples
             described = header["backbone"]
@@ -489,6 +505,12 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this IncrementalClassifier knows no class yet; call fit or partial_fit first")
+
+
+def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:
+    if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the names of its features are not {n} texts")
+    return np.asarray(names, dtype=object)
 
 
 def _sorted_rows(labels: Sequence[Label]) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from sklearn.utils import check_array, check_consistent_length
 from torch import Tensor
 
 from engram.device import resolve_device
+from engram.settings import plain, require_kind
 from engram.snapshots import Shared, change, read
 
 Label = str | int
@@ -163,7 +164,8 @@ class Learner(Shared, ABC):
     config: Any
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
-        self.config = self.configure() if config is None else config
+        given = {} if config is None else {field.name: getattr(config, field.name) for field in fields(config)}
+        self.config = self.configure(given)
         self.seed = seed
         self.device = resolve_device(device)
         self.tasks_learned = 0
@@ -173,13 +175,11 @@ class Learner(Shared, ABC):
     def configure(cls, settings: Mapping[str, Any] | None = None) -> Any:
         """The method's configuration with some settings changed; ValueError names an unknown or impossible one."""
         known: dict[str, Any] = {field.name: field.type for field in fields(cls.config_type)}
-        given = {name: _plain(value) for name, value in (settings or {}).items()}
+        given = {name: plain(value) for name, value in (settings or {}).items()}
         for name, value in given.items():
             if name not in known:
                 raise ValueError(f"{cls.method} has no setting {name!r}; it has {', '.join(known) or 'none'}")
-            expected = {int: "a whole number", float: "a number"}.get(known[name])
-            if expected and type(value) not in (known[name], int):
-                raise ValueError(f"{name} must be {expected}, not {value!r}")
+            require_kind(name, value, known[name])
         try:
             return cls.config_type(**{**cls.defaults, **given})
         except TypeError as error:
@@ -402,16 +402,16 @@ def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[La
     Labels are all str or all int; numpy's own are taken as Python's, and whole floats, which is how some tools hand
     over ints, as ints.
     """
-    plain = [int(v) if isinstance(v, float) and v.is_integer() else v for v in map(_plain, y)]
-    kinds = {type(label) for label in plain} | {type(label) for label in known}
+    labels = [int(v) if isinstance(v, float) and v.is_integer() else v for v in map(plain, y)]
+    kinds = {type(label) for label in labels} | {type(label) for label in known}
     if not kinds <= {str, int}:
-        strange = next(label for label in plain if type(label) not in (str, int))
+        strange = next(label for label in labels if type(label) not in (str, int))
         raise ValueError(f"a label must be a str or an int, but {strange!r} is a {type(strange).__name__}")
     if len(kinds) > 1:
         raise ValueError("labels mix str and int; give them all as str, or all as int, as the model's classes are")
-    names = sorted(set(plain))
+    names = sorted(set(labels))
     position = {name: i for i, name in enumerate(names)}
-    return names, np.array([position[label] for label in plain], dtype=np.int64)
+    return names, np.array([position[label] for label in labels], dtype=np.int64)
 
 
 def is_finite(tensor: Tensor) -> bool:
@@ -436,11 +436,6 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
             f"{found[0]} would hold {found[1]}, so nothing was learned: scale the features, as "
             f"sklearn.preprocessing.StandardScaler does, or lower learning rates and weights of losses"
         )
-
-
-def _plain(value: Any) -> Any:
-    """A numpy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def require(config: object, condition: bool, name: str, expected: str) -> None:

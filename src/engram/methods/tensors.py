@@ -115,7 +115,7 @@ class TensorLearner(Learner):
                 if among is None:
                     found.append(self._nearest(part, min(k, len(self._labels))))
                 else:
-                    rows = torch.tensor([self._row(label) for label in among], device=self.device)
+                    rows = self._rows(among)
                     best, at = self._scores(part)[:, rows].topk(min(k, len(rows)), dim=1)
                     found.append((best, rows[at]))
         scores, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
@@ -172,7 +172,7 @@ class TensorLearner(Learner):
     def _targets(self, y: Iterable[Any]) -> Tensor:
         """The rows of known labels."""
         names, positions = index_labels(y)
-        return torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
+        return self._rows(names)[torch.from_numpy(positions).to(self.device)]
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
@@ -277,9 +277,14 @@ class TensorLearner(Learner):
         return learner
 
     def _row(self, label: Label) -> int:
-        if label not in self._labels:
-            raise ValueError(f"unknown class {label!r}; {len(self._labels)} classes are known")
-        return self._labels.index(label)
+        return int(self._rows([label])[0])
+
+    def _rows(self, labels: Iterable[Label]) -> Tensor:
+        row = {label: row for row, label in enumerate(self._labels)}
+        try:
+            return torch.tensor([row[label] for label in labels], dtype=torch.int64, device=self.device)
+        except KeyError as error:
+            raise ValueError(f"unknown class {error.args[0]!r}; {len(row)} classes are known") from None
 
     @read
     def state(self, slim: bool = False) -> State:
