@@ -8,13 +8,16 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from engram import IncrementalClassifier
+from engram.errors import ModelFileError
 from engram.methods import METHODS, tensors
 from engram.methods.ncm import NCM
+from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
 
@@ -62,7 +65,14 @@ def test_an_unknown_setting_or_method_is_named():
         ("ewc", "dropout", 1.0, "dropout must be at least 0 and below 1, not 1.0"),
         ("ewc", "lambda_ewc", -1.0, "lambda_ewc must be a number of at least 0, not -1.0"),
         ("fearnet", "layers", (8,), "layers must be two sizes above 0"),
-        ("fearnet", "layers", 8, "impossible settings for fearnet"),
+        ("fearnet", "layers", 8, r"layers must be whole numbers in brackets, as \[64, 32\], not 8"),
+        ("mas", "layers", (8.5,), "layers must be whole numbers in brackets"),
+        ("mas", "lambda_cos", float("inf"), "lambda_cos must be a number, not inf"),
+        ("mas", "outlier_exclusion", 3, "outlier_exclusion must be true or false, not 3"),
+        ("mas", "feature_rms", "x", "feature_rms must be a number or None, not 'x'"),
+        ("mas", "consolidation", 3, "consolidation must be 'mas', 'si' or None, not 3"),
+        ("whitened", "kept_bits", 16.0, "kept_bits must be 16, 32 or 64, not 16.0"),
+        ("whitened", "encoder", 3, "encoder must be settings by name or None, not 3"),
     ],
 )
 def test_an_impossible_setting_is_named(method, setting, value, message):
@@ -75,6 +85,61 @@ def test_settings_may_be_numpys_numbers(tmp_path):
     clf = IncrementalClassifier("slda", config={"shrinkage": np.float64(0.25)}).fit(*blobs(["a", "b"]))
     clf.save(tmp_path / "m")
     assert IncrementalClassifier.load(tmp_path / "m").config_ == {"shrinkage": 0.25}
+    clf = small(layers=np.array([4, 3]), base_epochs=np.int64(1), temperature=np.float32(0.5)).fit(*blobs(["a", "b"]))
+    clf.save(tmp_path / "m")
+    loaded = IncrementalClassifier.load(tmp_path / "m")
+    assert (loaded.config_["layers"], loaded.config_["base_epochs"], loaded.temperature) == ((4, 3), 1, 0.5)
+    by_hand = PrototypesConfig(layers=(np.int64(4),))
+    assert type(Prototypes(by_hand, device="cpu").config.layers[0]) is int
+
+
+@pytest.mark.parametrize("temperature", [0, -1.0, float("nan"), float("inf"), "warm", True])
+def test_an_impossible_temperature_is_refused_before_anything_is_learned(temperature):
+    clf = IncrementalClassifier("ncm", temperature=temperature, device="cpu")
+    with pytest.raises(ValueError, match=f"temperature must be a number above 0, or None, not {temperature!r}"):
+        clf.fit(*blobs(["a", "b"]))
+    assert not hasattr(clf, "learner_")
+    clf.set_params(temperature=None).fit(*blobs(["a", "b"])).set_params(temperature=temperature)
+    for use in (clf.predict_proba, clf.nearest):
+        with pytest.raises(ValueError, match="temperature must be a number above 0"):
+            use(blobs(["a"])[0])
+
+
+def test_names_of_features_travel_with_the_model(tmp_path):
+    clf = IncrementalClassifier("ncm", device="cpu").fit(*blobs(["a", "b"]))
+    clf.save(tmp_path / "m")
+    assert not hasattr(IncrementalClassifier.load(tmp_path / "m", device="cpu"), "feature_names_in_")
+    clf.feature_names_in_ = np.array(list("rstuvwxy"), dtype=object)  # as scikit-learn sets them of a table
+    clf.save(tmp_path / "m")
+    names = IncrementalClassifier.load(tmp_path / "m", device="cpu").feature_names_in_
+    assert (names.dtype, names.tolist()) == (object, list("rstuvwxy"))
+    for wrong in (list("rstu"), [*"rstuvwx", 7]):
+        clf.feature_names_in_ = np.array(wrong, dtype=object)
+        clf.save(tmp_path / "m")
+        with pytest.raises(ModelFileError, match="the names of its features are not 8 texts"):
+            IncrementalClassifier.load(tmp_path / "m")
+
+
+def test_columns_are_where_scikit_learn_looks_for_them():
+    """Its metrics take columns as those of the sorted classes."""
+    clf = (
+        IncrementalClassifier(device="cpu")
+        .fit(*blobs(["h", "d"]))
+        .partial_fit(*blobs(["a"]))
+        .partial_fit(*blobs(["b"]))
+    )
+    X, y = blobs(["a", "b", "d", "h"], seed=3)
+    assert clf.classes_.tolist() == ["a", "b", "d", "h"]
+    assert clf.learned_order_ == ["d", "h", "a", "b"]
+    proba = clf.predict_proba(X)
+    assert roc_auc_score(y, proba, multi_class="ovr") > 0.99
+    assert log_loss(y, proba) < 0.1
+    assert (clf.classes_[clf.decision_function(X).argmax(axis=1)] == clf.predict(X)).all()
+    clf.partial_fit(*blobs(["b"], n=5))
+    assert clf.counts_.tolist() == [24, 29, 24, 24]
+    vectors = dict(zip(clf.learned_order_, clf.learner_.class_vectors(), strict=True))
+    assert np.array_equal(clf.class_vectors_, [vectors[label] for label in clf.classes_])
+    assert clf.leave_one_out(X, y).answers.tolist() == y.tolist()
 
 
 class Nearest(NCM):
@@ -106,7 +171,7 @@ def test_classes_nobody_announced():
     assert clf.classes_.tolist() == ["a", "b", "d"]
     X3, y3 = blobs(["e", "c"])
     clf.partial_fit(X3, y3)
-    assert clf.classes_.tolist() == ["a", "b", "d", "c", "e"]
+    assert clf.classes_.tolist() == ["a", "b", "c", "d", "e"]
     assert clf.score(np.concatenate([X, X2, X3]), np.concatenate([y, y2, y3])) > 0.9
 
 
@@ -115,7 +180,7 @@ def test_labels_are_names_not_positions():
     clf = small(increment_epochs=10)
     clf.fit(X[(y == 5) | (y == 9)], y[(y == 5) | (y == 9)])
     clf.partial_fit(X[y == 2], y[y == 2])
-    assert clf.classes_.tolist() == [5, 9, 2]
+    assert clf.classes_.tolist() == [2, 5, 9]
     assert set(clf.predict(X)) == {2, 5, 9}
     assert np.mean(clf.predict(X[y == 2]) == 2) > 0.3
 
@@ -171,7 +236,7 @@ def test_forget_and_rename():
     assert clf.classes_.tolist() == ["ant", "c"]
     assert set(clf.predict(X)) == {"ant", "c"}
     clf.partial_fit(*blobs(["b"]))  # and it can be taught again
-    assert clf.classes_.tolist() == ["ant", "c", "b"]
+    assert clf.classes_.tolist() == ["ant", "b", "c"]
     for label in ("ant", "b", "c"):
         clf.forget(label)
     with pytest.raises(ValueError, match="every class has been forgotten"):

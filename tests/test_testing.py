@@ -74,14 +74,16 @@ class LearnsInPlace(EWC):
 
 
 class CountsFailedAttempts(EWC):
-    attempts = 0
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.attempts = []  # changed in place, so that putting the learner's attributes back does not help
 
     def _learn(self, task):
-        self.attempts += 1
+        self.attempts.append(task.classes)
         super()._learn(task)
 
     def task_generator(self, device):
-        return torch.Generator(device).manual_seed(self.attempts)
+        return torch.Generator(device).manual_seed(len(self.attempts))
 
 
 class CannotBeInterrupted(EWC):

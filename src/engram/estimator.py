@@ -1,8 +1,9 @@
 """IncrementalClassifier: the scikit-learn estimator people import."""
 
 import copy
+import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -22,6 +23,8 @@ from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
+from engram.settings import plain
+from engram.snapshots import Shared, change, read
 
 
 class Nearest(NamedTuple):
@@ -57,7 +60,7 @@ class Misfit(NamedTuple):
     probability: float
 
 
-class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that learns new classes one at a time, from their own data alone.
 
     `fit` trains the base; `partial_fit` then learns what is new, under class names nobody announced before. X is a
@@ -77,13 +80,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     Attributes
     ----------
-    classes_ : labels known, the base's sorted, later ones in the order they were learned.
+    classes_ : labels known, sorted; columns of scores and probabilities, and what is told of classes, follow them.
+    learned_order_ : the same labels in the order they were learned, a list.
     counts_ : samples each class was learned from; None where the method does not keep that.
     class_vectors_ : one vector per class that places it among the others; None where the method has none.
     can_learn_ : whether the model can learn on; one that was saved slim cannot.
     method_ : name of the method, as in the model file.
     config_ : every setting of the method.
     n_features_in_ : features per sample.
+    feature_names_in_ : their names, where X had some, as a pandas.DataFrame has.
     backbone_identity_ : which network made the features, down to a hash of its weights; None for feature vectors.
     backbone_ : that network itself.
     learner_ : the method itself.
@@ -99,7 +104,12 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     >>> clf = clf.partial_fit(X[y == 7], y[y == 7])
     >>> clf.classes_.tolist()
     [0, 1, 2, 3, 4, 7]
+
+    Threads may share a classifier: changes take turns, and every answer is that of one moment.
     """
+
+    learner_: Learner
+    _recorded: RecordedBackbone | None
 
     def __init__(
         self,
@@ -124,9 +134,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Base training: start over with these classes."""
-        self._learn(*self._begin(), X, y, reset=True)
-        self.notes_: dict[str, Any] = {}
-        self.examples_: dict[Label, NDArray[np.float16]] = {}
+        self._learn(X, y, start_over=True)
         return self
 
     def _begin(self) -> tuple[Learner, RecordedBackbone | None]:
@@ -138,25 +146,23 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def partial_fit(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Learn one task more: classes with new names, or more data of known ones. The first call is `fit`."""
-        if not self.__sklearn_is_fitted__():
-            return self.fit(X, y)
-        return self._learn(self.learner_, self._recorded, X, y, reset=False)
-
-    def _learn(
-        self, learner: Learner, recorded: RecordedBackbone | None, X: ArrayLike | Pictures, y: ArrayLike, reset: bool
-    ) -> Self:
-        _refuse_mixed_labels(y)
-        before = dict(vars(self))
-        try:
-            vectors = self._vectors(X, recorded)
-            features, labels = validate_data(self, vectors, y, reset=reset, dtype=np.float32, order="C")
-            check_classification_targets(labels)
-            learner.learn(features, labels, self.progress)
-        except BaseException:
-            self.__dict__ = before  # scikit-learn notes the width of X before anything is learned from it
-            raise
-        self.learner_, self._recorded = learner, recorded
+        self._learn(X, y, start_over=False)
         return self
+
+    @change
+    def _learn(self, X: ArrayLike | Pictures, y: ArrayLike, start_over: bool) -> None:
+        start_over = start_over or not self.__sklearn_is_fitted__()
+        _refuse_mixed_labels(y)
+        self._given_temperature()
+        learner, recorded = self._begin() if start_over else (copy.copy(self.learner_), self._recorded)
+        vectors = self._vectors(X, recorded)
+        features, labels = validate_data(self, vectors, y, reset=start_over, dtype=np.float32, order="C")
+        check_classification_targets(labels)
+        learner.learn(features, labels, self.progress)
+        self.learner_, self._recorded = learner, recorded
+        if start_over:
+            self.notes_: dict[str, Any] = {}
+            self.examples_: dict[Label, NDArray[np.float16]] = {}
 
     def _vectors(self, X: ArrayLike | Pictures, recorded: RecordedBackbone | None) -> Any:
         """Features of pictures; anything else as it is. A picture that cannot be read is an error."""
@@ -181,6 +187,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             raise ValueError(f"models with different backbones cannot be merged: {names[0]} and {names[1]}")
         self.learner_.require_mergeable(other.learner_)
 
+    @read
     def merge(self, *others: "IncrementalClassifier") -> Self:
         """A classifier that knows what this one and others know, as if it had learned everything: `merge(a, b, …)`.
 
@@ -199,45 +206,62 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 merged.examples_[label] = np.concatenate([kept, values])
         return merged
 
+    @read
     def blank(self) -> Learner:
         """A learner to teach elsewhere, on features of this classifier's backbone, for `absorb`."""
         return (self.learner_ if self.__sklearn_is_fitted__() else self._begin()[0]).blank()
 
     def absorb(self, *taught: Learner) -> Self:
         """Know what `blank` learners were taught elsewhere, as if it had been learned here. All or nothing."""
-        fitted = self.__sklearn_is_fitted__()
-        learner, recorded = (self.learner_, self._recorded) if fitted else self._begin()
-        learner.merge(*taught)
-        if not fitted:
-            self.learner_, self._recorded, self.notes_, self.examples_ = learner, recorded, {}, {}
-        self.n_features_in_ = learner.n_features
+        self._absorb(taught)
         return self
+
+    @change
+    def _absorb(self, taught: Sequence[Learner]) -> None:
+        fitted = self.__sklearn_is_fitted__()
+        learner, recorded = (copy.copy(self.learner_), self._recorded) if fitted else self._begin()
+        learner.merge(*taught)
+        self.learner_, self._recorded = learner, recorded
+        if not fitted:
+            self.notes_, self.examples_ = {}, {}
+        self.n_features_in_ = learner.n_features
 
     def calibrate(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
         """Measure, on some of the samples that were absorbed, how likely answers are and what is unknown."""
-        self.learner_.calibrate(self._features(X), np.asarray(y))
+        self._calibrate(X, y)
         return self
+
+    @change
+    def _calibrate(self, X: ArrayLike | Pictures, y: ArrayLike) -> None:
+        learner = copy.copy(self.learner_)
+        learner.calibrate(self._features(X), np.asarray(y))
+        self.learner_ = learner
 
     # --- predicting -----------------------------------------------------------------------------------------------
 
+    @read
     def predict(self, X: ArrayLike | Pictures) -> NDArray[Any]:
         """The best class of each sample."""
         features = self._features(X)
         return self.learner_.predict(features)
 
+    @read
     def nearest(self, X: ArrayLike | Pictures, k: int = 3) -> Nearest:
         """The `k` best classes of each sample, their scores, and their probabilities as in `predict_proba`."""
         features = self._features(X)
         scores, rows = self.learner_.nearest(features, k)
         temperature = self._temperature()
         logs = scores.astype(np.float64) / temperature - self.learner_.log_sum(features, temperature)[:, None]
-        return Nearest(self.classes_[rows], scores, np.exp(np.minimum(logs, 0)))  # above 0 by rounding alone
+        probabilities = np.exp(np.minimum(logs, 0))  # above 0 by rounding alone
+        return Nearest(np.asarray(self.learner_.labels)[rows], scores, probabilities)
 
+    @read
     def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         """The method's score of each class, (n, classes); with two classes, as scikit-learn has it, (n,)."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
+    @read
     def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
         """Softmax over scores / `temperature`: calibrated for whitened prototypes, else an order of preference."""
         logits = self._scores(X).astype(np.float64) / self._temperature()
@@ -245,6 +269,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
         return proba
 
+    @read
     def familiarity(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         """How much each sample looks like any known class; compare with `unknown_below`."""
         features = self._features(X)
@@ -258,6 +283,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._require_fitted()
         return self.learner_.unknown_below(share)
 
+    @read
     def leave_one_out(self, X: ArrayLike | Pictures, y: ArrayLike) -> LeftOut | None:
         """What the model would say to samples it has just learned had it not; None for a method that cannot tell."""
         features, labels = self._features(X), np.asarray(y)
@@ -265,7 +291,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if found is None or counts is None:
             return None
         alone = np.isin(labels, self.classes_[counts == 1])
-        return LeftOut(self.classes_[found.rows], found.probabilities, ~alone)
+        return LeftOut(np.asarray(self.learner_.labels)[found.rows], found.probabilities, ~alone)
 
     def misfits(self, X: ArrayLike | Pictures, y: ArrayLike) -> list[Misfit] | None:
         """Samples just learned whose label is likely wrong, the surest first; None for a method that cannot tell."""
@@ -273,11 +299,19 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return None if found is None else found.misfits(y)
 
     def _temperature(self) -> float:
-        return self.learner_.temperature if self.temperature is None else self.temperature
+        given = self._given_temperature()
+        return self.learner_.temperature if given is None else given
+
+    def _given_temperature(self) -> float | None:
+        """As Python's number; ValueError if it is none to divide by."""
+        given: float | None = plain(self.temperature)
+        if given is not None and (type(given) not in (int, float) or not 0 < given < math.inf):
+            raise ValueError(f"temperature must be a number above 0, or None, not {self.temperature!r}")
+        return given
 
     def _scores(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         features = self._features(X)
-        return self.learner_.scores(features)
+        return self.learner_.scores(features)[:, _sorted_rows(self.learner_.labels)]
 
     def _features(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
         self._require_fitted()
@@ -292,23 +326,32 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels known; columns of `predict_proba` follow them."""
+        """The labels known, sorted; columns of `predict_proba` follow them."""
         if not self.__sklearn_is_fitted__():
             raise AttributeError("classes_ exists once the classifier is fitted")
-        return np.asarray(self.learner_.labels)
+        return np.asarray(sorted(self.learner_.labels))
+
+    @property
+    def learned_order_(self) -> list[Label]:
+        """The labels known, in the order they were learned."""
+        self._require_fitted()
+        return self.learner_.labels
 
     @property
     def counts_(self) -> NDArray[np.int64] | None:
         """How many samples each class was learned from."""
         self._require_fitted()
-        counts = self.learner_.counts()
-        return None if counts is None else np.asarray(counts, dtype=np.int64)
+        learner = copy.copy(self.learner_)
+        counts = learner.counts()
+        return None if counts is None else np.asarray(counts, dtype=np.int64)[_sorted_rows(learner.labels)]
 
     @property
     def class_vectors_(self) -> NDArray[np.float32] | None:
         """One vector per class that places it among the others."""
         self._require_fitted()
-        return self.learner_.class_vectors()
+        learner = copy.copy(self.learner_)
+        vectors = learner.class_vectors()
+        return None if vectors is None else vectors[_sorted_rows(learner.labels)]
 
     @property
     def can_learn_(self) -> bool:
@@ -344,19 +387,31 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def forget(self, label: Label) -> Self:
         """Remove a class: its name and what is kept of it alone. ValueError if it is not known."""
-        self._require_fitted()
-        self.learner_.forget(label)
-        self.examples_.pop(label, None)
+        self._forget(label)
         return self
+
+    @change
+    def _forget(self, label: Label) -> None:
+        self._require_fitted()
+        learner = copy.copy(self.learner_)
+        learner.forget(label)
+        self.learner_ = learner
+        self.examples_ = {name: values for name, values in self.examples_.items() if name != label}
 
     def rename(self, old: Label, new: Label) -> Self:
         """Give a class another name."""
-        self._require_fitted()
-        self.learner_.rename(old, new)
-        if old in self.examples_:
-            self.examples_[new] = self.examples_.pop(old)
+        self._rename(old, new)
         return self
 
+    @change
+    def _rename(self, old: Label, new: Label) -> None:
+        self._require_fitted()
+        learner = copy.copy(self.learner_)
+        learner.rename(old, new)
+        self.learner_ = learner
+        self.examples_ = {new if name == old else name: values for name, values in self.examples_.items()}
+
+    @read
     def memory(self) -> MemoryTable:
         """Every tensor that is kept: name -> shape, dtype, bytes and what it is kept for."""
         self._require_fitted()
@@ -367,6 +422,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     # --- the model file --------------------------------------------------------------------------------------------
 
+    @read
     def save(self, path: str | os.PathLike[str], *, slim: bool = False) -> None:
         """Write the model file. `slim` leaves out what only further learning needs: such a model only predicts."""
         self._require_fitted()
@@ -379,9 +435,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             "method": self.learner_.method,
             "learner": state.meta,
             "backbone": None if self._recorded is None else self._recorded.as_json(),
-            "estimator": {"temperature": self.temperature},
+            "estimator": {"temperature": self._given_temperature()},
             "notes": self.notes_,
         }
+        if hasattr(self, "feature_names_in_"):
+            header["feature_names"] = self.feature_names_in_.tolist()
         tensors = state.tensors
         if self.examples_ and not slim:
             tensors, header["examples"] = tensors | self._example_tensors(), list(self.examples_)
@@ -421,6 +479,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 device=device,
                 **header["estimator"],
             )
+            clf._given_temperature()
+            if "feature_names" in header:
+                clf.feature_names_in_ = _as_feature_names(header["feature_names"], learner.n_features)
             clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
             clf.examples_ = examples
             described = header["backbone"]
@@ -444,6 +505,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this IncrementalClassifier knows no class yet; call fit or partial_fit first")
+
+
+def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:
+    if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the names of its features are not {n} texts")
+    return np.asarray(names, dtype=object)
+
+
+def _sorted_rows(labels: Sequence[Label]) -> NDArray[np.int64]:
+    """Where each of the sorted labels is among those of a learner, which has them in the order they were learned."""
+    return np.asarray(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
 
 
 def _refuse_mixed_labels(y: ArrayLike) -> None:

@@ -1,5 +1,6 @@
 """What every method is: three verbs, `learn`, `predict`, `state`, and the names of what it knows."""
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -12,8 +13,13 @@ from sklearn.utils import check_array, check_consistent_length
 from torch import Tensor
 
 from engram.device import resolve_device
+from engram.settings import plain, require_kind
+from engram.snapshots import Shared, change, read
 
 Label = str | int
+
+# Methods sum the squares of features, in single precision: with these, over any data set, the sums are finite.
+LARGEST_FEATURE = 1e12
 
 # The first word of a tensor's name says what it is kept for.
 GROUPS = {
@@ -138,12 +144,13 @@ class Task:
         return rows
 
 
-class Learner(ABC):
+class Learner(Shared, ABC):
     """A class-incremental learner over feature vectors.
 
     `learn` takes one task: features and the labels they carry, any of them new. A failed or interrupted `learn`
-    leaves the learner as it was. Randomness depends on `seed` and the number of tasks learned, on nothing else, so
-    going on after a reload draws what going on would have drawn.
+    leaves the learner as it was, and nothing that is not finite is ever learned or answered. Threads may share a
+    learner: changes take turns, and every answer is that of one moment. Randomness depends on `seed` and the number of
+    tasks learned, on nothing else, so going on after a reload draws what going on would have drawn.
     """
 
     method: ClassVar[str]
@@ -157,7 +164,8 @@ class Learner(ABC):
     config: Any
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
-        self.config = self.configure() if config is None else config
+        given = {} if config is None else {field.name: getattr(config, field.name) for field in fields(config)}
+        self.config = self.configure(given)
         self.seed = seed
         self.device = resolve_device(device)
         self.tasks_learned = 0
@@ -167,13 +175,11 @@ class Learner(ABC):
     def configure(cls, settings: Mapping[str, Any] | None = None) -> Any:
         """The method's configuration with some settings changed; ValueError names an unknown or impossible one."""
         known: dict[str, Any] = {field.name: field.type for field in fields(cls.config_type)}
-        given = {name: _plain(value) for name, value in (settings or {}).items()}
+        given = {name: plain(value) for name, value in (settings or {}).items()}
         for name, value in given.items():
             if name not in known:
                 raise ValueError(f"{cls.method} has no setting {name!r}; it has {', '.join(known) or 'none'}")
-            expected = {int: "a whole number", float: "a number"}.get(known[name])
-            if expected and type(value) not in (known[name], int):
-                raise ValueError(f"{name} must be {expected}, not {value!r}")
+            require_kind(name, value, known[name])
         try:
             return cls.config_type(**{**cls.defaults, **given})
         except TypeError as error:
@@ -193,7 +199,10 @@ class Learner(ABC):
         """`scores`, of checked features, in torch alone."""
 
     def scorer(self) -> Callable[[Tensor], Tensor]:
-        """Scores as a function of tensors that torch can trace, for export."""
+        """Scores as a function of tensors that torch can trace, for export; what is learned later does not reach it."""
+        return copy.copy(self)._scorer()
+
+    def _scorer(self) -> Callable[[Tensor], Tensor]:
         return self._scores
 
     @abstractmethod
@@ -314,6 +323,7 @@ class Learner(ABC):
     def _learn(self, task: Task) -> None:
         """Learn one task, all or nothing."""
 
+    @change
     def learn(
         self, X: ArrayLike | Tensor, y: Iterable[Any], progress: Callable[[Progress], None] | None = None
     ) -> None:
@@ -329,7 +339,9 @@ class Learner(ABC):
         self._learn(Task(features, torch.from_numpy(rows).to(self.device), labels, len(known), progress))
         self.n_features = features.shape[1]
         self.tasks_learned += 1
+        require_finite(self.state().tensors)
 
+    @read
     def predict(self, X: ArrayLike | Tensor, among: Sequence[Label] | None = None) -> NDArray[Any]:
         """The label of each sample; with `among`, the best of those."""
         _, rows = self.nearest(X, 1, among)
@@ -366,7 +378,7 @@ class Learner(ABC):
     def _features(self, X: ArrayLike | Tensor) -> Tensor:
         if isinstance(X, Tensor):  # already where it is needed, perhaps: no way through numpy
             checked = X.to(self.device, torch.float32)
-            if checked.ndim != 2 or not len(checked) or not checked.isfinite().all():
+            if checked.ndim != 2 or not checked.numel() or not checked.isfinite().all():
                 raise ValueError(f"X must be a table of finite numbers with at least one row, not {tuple(X.shape)}")
         else:
             checked = torch.from_numpy(check_array(X, dtype=np.float32, order="C")).to(self.device)
@@ -374,6 +386,12 @@ class Learner(ABC):
             raise ValueError(
                 f"X has {checked.shape[1]} features per sample, but the model was trained on {self.n_features}; "
                 f"extract them with the same backbone"
+            )
+        low, high = (float(value) for value in checked.aminmax())
+        if max(-low, high) > LARGEST_FEATURE:
+            raise ValueError(
+                f"X holds {high if high > -low else low:g}; features may be at most {LARGEST_FEATURE:g} in size: "
+                f"scale the features, as sklearn.preprocessing.StandardScaler does, or take out what is wrong"
             )
         return checked
 
@@ -384,21 +402,40 @@ def index_labels(y: Iterable[Any], known: Sequence[Label] = ()) -> tuple[list[La
     Labels are all str or all int; numpy's own are taken as Python's, and whole floats, which is how some tools hand
     over ints, as ints.
     """
-    plain = [int(v) if isinstance(v, float) and v.is_integer() else v for v in map(_plain, y)]
-    kinds = {type(label) for label in plain} | {type(label) for label in known}
+    labels = [int(v) if isinstance(v, float) and v.is_integer() else v for v in map(plain, y)]
+    kinds = {type(label) for label in labels} | {type(label) for label in known}
     if not kinds <= {str, int}:
-        strange = next(label for label in plain if type(label) not in (str, int))
+        strange = next(label for label in labels if type(label) not in (str, int))
         raise ValueError(f"a label must be a str or an int, but {strange!r} is a {type(strange).__name__}")
     if len(kinds) > 1:
         raise ValueError("labels mix str and int; give them all as str, or all as int, as the model's classes are")
-    names = sorted(set(plain))
+    names = sorted(set(labels))
     position = {name: i for i, name in enumerate(names)}
-    return names, np.array([position[label] for label in plain], dtype=np.int64)
+    return names, np.array([position[label] for label in labels], dtype=np.int64)
 
 
-def _plain(value: Any) -> Any:
-    """A numpy scalar as Python's."""
-    return value.item() if isinstance(value, np.generic) else value
+def is_finite(tensor: Tensor) -> bool:
+    """Whether no value is infinite or not a number; as a sum, which takes no memory, and exactly only in doubt."""
+    if not tensor.is_floating_point():
+        return True
+    return bool(tensor.sum(dtype=torch.float64).isfinite()) or bool(tensor.isfinite().all())
+
+
+def find_not_finite(tensors: Mapping[str, Tensor]) -> tuple[str, float] | None:
+    """The name of a tensor that holds a value which is not finite, and that value; None if there is none."""
+    for name, tensor in tensors.items():
+        if not is_finite(tensor):
+            return name, float(tensor.flatten()[~tensor.flatten().isfinite()][0])
+    return None
+
+
+def require_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Refuse to keep what would make every later answer meaningless."""
+    if (found := find_not_finite(tensors)) is not None:
+        raise ValueError(
+            f"{found[0]} would hold {found[1]}, so nothing was learned: scale the features, as "
+            f"sklearn.preprocessing.StandardScaler does, or lower learning rates and weights of losses"
+        )
 
 
 def require(config: object, condition: bool, name: str, expected: str) -> None:

@@ -144,7 +144,8 @@ def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
     assert place.history() == []
     assert place.info()["classes"][0] == {"name": "1", "pictures": 24, "learned": None, "increment": None}
     place.rename("1", "7")
-    assert place.read().clf.classes_.tolist() == [7, 2]
+    assert place.read().clf.classes_.tolist() == [2, 7]
+    assert place.read().names == ["7", "2"]  # as they were learned
     with pytest.raises(ValueError, match="classes are numbers, and 'seven' is none"):
         place.rename("7", "seven")
     for look in (

@@ -142,7 +142,7 @@ def complain(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """The result, for the next program."""
-    typer.echo(json.dumps(value, indent=2))
+    typer.echo(json.dumps(value, indent=2, allow_nan=False))
 
 
 @contextlib.contextmanager

@@ -19,28 +19,36 @@ import engram
 from engram.errors import DamagedModelError as DamagedModelError
 from engram.errors import ModelFileError as ModelFileError
 from engram.io.atomic import replacing
+from engram.learner import find_not_finite
 
 FORMAT_VERSION = 1
+UNTOUCHED = "the file that was there before is untouched"
 
 
 def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
     """Write a model file atomically: whatever happens on the way, `path` holds the old model or the new, whole."""
     # A tensor is saved as it lies in memory, so it has to lie there alone.
     own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    if (found := find_not_finite(own)) is not None:
+        raise ModelFileError(f"cannot write {path}: {found[0]} holds {found[1]}; {UNTOUCHED}")
     whole_header = {
         "format_version": FORMAT_VERSION,
         "engram_version": engram.__version__,
         **header,
         "tensors": {name: _fingerprint(tensor) for name, tensor in own.items()},
     }
-    text = json.dumps({"checksum": _digest(_canonical(whole_header)), "header": whole_header}, sort_keys=True)
+    try:
+        checked = {"checksum": _digest(_canonical(whole_header)), "header": whole_header}
+        text = json.dumps(checked, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(f"cannot write {path}: its header is not what JSON holds: {error}; {UNTOUCHED}") from error
     try:
         with replacing(path) as temporary:
             temporary.write_bytes(save(own, metadata={"engram": text}))
             read(temporary)  # what cannot be read back does not take the old model's place
     except (OSError, DamagedModelError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise ModelFileError(f"cannot write {path}: {reason}; the file that was there before is untouched") from error
+        raise ModelFileError(f"cannot write {path}: {reason}; {UNTOUCHED}") from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -65,6 +73,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any
     for name, tensor in tensors.items():
         if _fingerprint(tensor) != header["tensors"][name]:
             raise DamagedModelError(f"{path} is damaged: tensor {name} does not match its checksum")
+    if (found := find_not_finite(tensors)) is not None:
+        raise DamagedModelError(f"{path} cannot give answers: {found[0]} holds {found[1]}")
     return tensors, header
 
 

@@ -6,6 +6,7 @@ one row per class, tensors called `samples.…` one row per stored sample, and `
 """
 
 import contextlib
+import copy
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -16,9 +17,20 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from engram.learner import Label, Learner, LeftOut, State, Task, has_row_per_class, index_labels
+from engram.learner import (
+    Label,
+    Learner,
+    LeftOut,
+    State,
+    Task,
+    has_row_per_class,
+    index_labels,
+    is_finite,
+    require_finite,
+)
 from engram.nn import calibration, statistics
 from engram.nn.statistics import with_rows as with_rows
+from engram.snapshots import change, read
 
 CHUNK = 4096  # samples scored at a time, at most
 TABLE = 2**24  # scores in memory at a time
@@ -77,7 +89,7 @@ class TensorLearner(Learner):
         self._labels = task.labels
 
     def _held(self) -> dict[str, Tensor]:
-        return super()._held() | {f"scratch.{name}": tensor for name, tensor in self.scratch.items()}
+        return super()._held() | {f"scratch.{name}": tensor for name, tensor in dict(self.scratch).items()}
 
     @contextlib.contextmanager
     def _own_randomness(self) -> Iterator[None]:
@@ -86,11 +98,13 @@ class TensorLearner(Learner):
             torch.manual_seed(self.task_generator("cpu").initial_seed())
             yield
 
+    @read
     def scores(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """How well each sample fits each class."""
         with torch.no_grad():
-            return torch.cat([self._scores(part) for part in self._chunks(X)]).float().cpu().numpy()
+            return _finite(torch.cat([self._scores(part) for part in self._chunks(X)]).float())
 
+    @read
     def nearest(
         self, X: ArrayLike | Tensor, k: int = 1, among: Sequence[Label] | None = None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
@@ -101,26 +115,29 @@ class TensorLearner(Learner):
                 if among is None:
                     found.append(self._nearest(part, min(k, len(self._labels))))
                 else:
-                    rows = torch.tensor([self._row(label) for label in among], device=self.device)
+                    rows = self._rows(among)
                     best, at = self._scores(part)[:, rows].topk(min(k, len(rows)), dim=1)
                     found.append((best, rows[at]))
         scores, rows = (torch.cat(parts) for parts in zip(*found, strict=True))
-        return scores.float().cpu().numpy(), rows.cpu().numpy()
+        return _finite(scores.float()), rows.cpu().numpy()
 
+    @read
     def log_sum(self, X: ArrayLike | Tensor, temperature: float) -> NDArray[np.float64]:
         """log Σ_c exp(score_c / temperature) of each sample."""
         with torch.no_grad():
             sums = [(self._scores(part).double() / temperature).logsumexp(dim=1) for part in self._chunks(X)]
-            return torch.cat(sums).cpu().numpy()
+            return _finite(torch.cat(sums))
 
+    @read
     def familiarity(self, X: ArrayLike | Tensor) -> NDArray[np.float32]:
         """How much each sample looks like any known class."""
         with torch.no_grad():
-            return torch.cat([self._familiarity(part) for part in self._chunks(X)]).float().cpu().numpy()
+            return _finite(torch.cat([self._familiarity(part) for part in self._chunks(X)]).float())
 
     def _familiarity(self, features: Tensor) -> Tensor:
         return self._nearest(features, 1)[0][:, 0]
 
+    @read
     def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
         targets = self._targets(y)
@@ -135,6 +152,7 @@ class TensorLearner(Learner):
         """Whether `_left_out` tells."""
         return cls._left_out is not TensorLearner._left_out
 
+    @change
     def calibrate(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
         """Measure, on samples that were learned, what scores say about probabilities; for methods that can tell."""
         features, targets, counts = self._features(X), self._targets(y), self.tensors["classes.counts"]
@@ -145,6 +163,7 @@ class TensorLearner(Learner):
             if found is not None:
                 fit = calibration.pool(before, int(counts.sum()), *found, own)
                 self.tensors = self.tensors | {"consolidation.calibration": fit}
+                require_finite({"consolidation.calibration": fit})
 
     def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor] | None:
         """Scores and familiarity of learned samples, had each in turn not been learned."""
@@ -153,7 +172,7 @@ class TensorLearner(Learner):
     def _targets(self, y: Iterable[Any]) -> Tensor:
         """The rows of known labels."""
         names, positions = index_labels(y)
-        return torch.tensor([self._row(name) for name in names])[torch.from_numpy(positions)].to(self.device)
+        return self._rows(names)[torch.from_numpy(positions).to(self.device)]
 
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
@@ -173,35 +192,45 @@ class TensorLearner(Learner):
         kept = self.tensors.get("classes.counts")
         return None if kept is None else [int(n) for n in kept.tolist()]
 
+    @read
     def class_vectors(self) -> NDArray[np.float32] | None:
         """The class means, where the method keeps them."""
+        return self._class_vectors()
+
+    def _class_vectors(self) -> NDArray[np.float32] | None:
         means = self.tensors.get("classes.means")
         return None if means is None else means.float().cpu().numpy()
 
+    @change
     def forget(self, label: Label) -> None:
         """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""
         row = self._row(label)
+        self.tensors, self.scratch = self._tensors_without(row), {}
+        self._labels = [name for name in self._labels if name != label]
+
+    def _tensors_without(self, row: int) -> dict[str, Tensor]:
         rest = torch.tensor([i for i in range(len(self._labels)) if i != row], dtype=torch.int64, device=self.device)
         tensors = {name: t[rest] if has_row_per_class(name) else t for name, t in self.tensors.items()}
         if "samples.targets" in tensors:
             others = tensors["samples.targets"] != row
             tensors |= {name: t[others] for name, t in tensors.items() if name.startswith("samples.")}
             tensors["samples.targets"] -= (tensors["samples.targets"] > row).long()
-        self.tensors, self.scratch = tensors, {}
-        self._labels = [name for name in self._labels if name != label]
+        return tensors
 
+    @change
     def rename(self, old: Label, new: Label) -> None:
         """Give a class another name."""
         row = self._row(old)
         index_labels([new], known=self._labels)
         if new != old and new in self._labels:
             raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
-        self._labels[row] = new
+        self._labels = [*self._labels[:row], new, *self._labels[row + 1 :]]
 
+    @change
     def merge(self, *others: Learner) -> None:
         """Know what others of this method know, too."""
         super().merge(*others)
-        alike = [self, *(other for other in others if isinstance(other, TensorLearner))]
+        alike = [self, *(copy.copy(other) for other in others if isinstance(other, TensorLearner))]
         labels = list(dict.fromkeys(label for each in alike for label in each._labels))
         index_labels(labels)
         position = {label: row for row, label in enumerate(labels)}
@@ -218,6 +247,7 @@ class TensorLearner(Learner):
             self.tensors, self.scratch, self._labels = tensors, {}, labels
             self.n_features = next(each.n_features for each in alike if each.n_features is not None)
             self.tasks_learned = sum(each.tasks_learned for each in alike)
+            require_finite(tensors)
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
         """The table of all, given every one's; methods that `about` says can be merged have it."""
@@ -247,10 +277,16 @@ class TensorLearner(Learner):
         return learner
 
     def _row(self, label: Label) -> int:
-        if label not in self._labels:
-            raise ValueError(f"unknown class {label!r}; {len(self._labels)} classes are known")
-        return self._labels.index(label)
+        return int(self._rows([label])[0])
 
+    def _rows(self, labels: Iterable[Label]) -> Tensor:
+        row = {label: row for row, label in enumerate(self._labels)}
+        try:
+            return torch.tensor([row[label] for label in labels], dtype=torch.int64, device=self.device)
+        except KeyError as error:
+            raise ValueError(f"unknown class {error.args[0]!r}; {len(row)} classes are known") from None
+
+    @read
     def state(self, slim: bool = False) -> State:
         """The table; slim leaves out what only further learning needs."""
         slim = slim or self.slim
@@ -277,6 +313,14 @@ class TensorLearner(Learner):
         if rows | {len(meta["labels"])} != {len(index_labels(meta["labels"])[0])}:
             raise ValueError("its classes and the rows kept of them do not fit together")
         return learner
+
+
+def _finite(answers: Tensor) -> NDArray[Any]:
+    """Answers for those who asked; an infinite one is none."""
+    if not is_finite(answers):
+        raise ValueError("a score is not finite: the features are too large for this model; scale them")
+    found: NDArray[Any] = answers.cpu().numpy()
+    return found
 
 
 def with_samples(tensors: Tensors, features: Tensor, targets: Tensor) -> dict[str, Tensor]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import About, Label, Task, require
+from engram.learner import About, Task, require
 from engram.methods.feature_map import WIDE, FeatureMap, share_network
 from engram.methods.prototypes import Prototypes
 from engram.methods.tensors import Taught, TensorLearner
@@ -78,7 +78,8 @@ class Whitened(TensorLearner):
         return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
-        self.scratch = self.scratch or vars(class_sums.space(self.tensors))  # once, when first needed
+        if not self.scratch:
+            self.scratch.update(vars(class_sums.space(self.tensors)))
         return whitening.Space(**self.scratch)
 
     def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
@@ -89,15 +90,13 @@ class Whitened(TensorLearner):
         cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
 
-    def scorer(self) -> Callable[[Tensor], Tensor]:
-        """Scores that torch can trace."""
+    def _scorer(self) -> Callable[[Tensor], Tensor]:
         return partial(self._scores, space=self._space().traceable())
 
-    def forget(self, label: Label) -> None:
-        """Drop name, count and mean. The scatter stays: it says how samples vary, not what this class looks like."""
-        behind, newest = len(self._labels) - self._row(label), self.tensors["consolidation.newest"]
-        super().forget(label)
-        self.tensors["consolidation.newest"] = newest - (behind <= newest).long()
+    def _tensors_without(self, row: int) -> dict[str, Tensor]:
+        """Drop count and mean. The scatter stays: it says how samples vary, not what this class looks like."""
+        behind, newest = len(self._labels) - row, self.tensors["consolidation.newest"]
+        return super()._tensors_without(row) | {"consolidation.newest": newest - (behind <= newest).long()}
 
     def _familiarity(self, features: Tensor) -> Tensor:
         return self._space().familiarity(self._whiten(features))
@@ -114,6 +113,6 @@ class Whitened(TensorLearner):
     def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
 
-    def class_vectors(self) -> NDArray[np.float32]:
+    def _class_vectors(self) -> NDArray[np.float32]:
         """The means as they lie in the whitened space, where their angles tell."""
         return self._space().means.float().cpu().numpy()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engram.backbones import Backbone
 from engram.errors import DamagedModelError, NothingToDoError
@@ -41,8 +42,8 @@ class Model:
 
     @property
     def labels(self) -> list[Label]:
-        """The classes known."""
-        return list(getattr(self.clf, "classes_", np.empty(0)).tolist())  # one that was never taught has none
+        """The classes known, in the order they were learned."""
+        return self.clf.learned_order_ if hasattr(self.clf, "learner_") else []  # one that was never taught has none
 
     @property
     def names(self) -> list[str]:
@@ -73,8 +74,15 @@ class Model:
 
     def pictures(self) -> dict[str, int | None]:
         """How many pictures each class was learned from; None where the method does not count them."""
-        names, counts = self.names, self.clf.counts_
-        return dict(zip(names, [None] * len(names) if counts is None else counts.tolist(), strict=True))
+        counts = self.clf.counts_
+        known = {} if counts is None else dict(zip(self.clf.classes_.tolist(), counts.tolist(), strict=True))
+        return {str(label): known.get(label) for label in self.labels}
+
+    def class_vectors(self) -> NDArray[np.float32] | None:
+        """One vector for each of `labels`; None where the method has none."""
+        vectors = self.clf.class_vectors_
+        row = {label: row for row, label in enumerate(self.clf.classes_.tolist())}
+        return None if vectors is None else vectors[np.array([row[label] for label in self.labels], dtype=np.int64)]
 
     @property
     def tells_unknown(self) -> bool:

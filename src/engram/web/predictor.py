@@ -80,7 +80,7 @@ class Predictor:
             raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
         if known is None and model.names:  # a network's first prediction is slow: get it over with
             list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
-        vectors, before = model.clf.class_vectors_, {}
+        vectors, before = model.class_vectors(), {}
         if known is not None and known.map is not None:
             before = {name: (at.x, at.y) for name, at in zip(known.model.names, known.map.places, strict=True)}
         placed = None if vectors is None else map_classes(vectors, model.names, before)
