@@ -16,7 +16,7 @@ from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, 
 from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store, percent
 
 if TYPE_CHECKING:
-    from engram.store import Answer
+    from engram.store import Answer, Model
 
 _EXAMPLES = """Examples:
 
@@ -25,6 +25,8 @@ engram predict birds.engram garden.jpg
 engram predict birds.engram card/DCIM/ --top 1 --csv > birds.csv
 
 find . -name '*.jpg' | engram predict birds.engram --list - --json
+
+engram predict birds.engram card/DCIM/ --among wren,robin,heron     # or --among names.txt, one name a line
 
 curl -s https://example.org/bird.jpg | engram predict birds.engram - --unknown auto"""
 
@@ -48,6 +50,12 @@ def predict(
             "too. NUMBER is another such share, like 0.02; for methods without a rule of their own, a similarity.",
         ),
     ] = None,
+    among: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME,NAME…", help="Answer with these classes only: a file of names, one a line, or a list."
+        ),
+    ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a table as CSV.")] = False,
@@ -67,13 +75,15 @@ def predict(
         raise typer.Exit(NOTHING)
     loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
+    chosen = None if among is None else _chosen(loaded, among)
     unreadable = 0
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
         # On a terminal the answers themselves are the progress.
         with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
-            for done, one in enumerate(predict_images(loaded, sources, top=top, unknown=threshold, device=device), 1):
+            answers = predict_images(loaded, sources, top=top, unknown=threshold, among=chosen, device=device)
+            for done, one in enumerate(answers, 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
                     yield one
@@ -84,13 +94,26 @@ def predict(
     if as_json:
         print_json([answer.as_json() for answer in answered()])
     elif as_csv:
-        _write_csv(answered(), min(top, len(loaded.names)))
+        _write_csv(answered(), min(top, len(chosen or loaded.names)))
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
             typer.echo(f"{answer.path}: {answer.label} ({best})")
     if unreadable:
         raise typer.Exit(BAD_INPUT)
+
+
+def _chosen(model: "Model", among: str) -> list[str]:
+    """The classes that may be answers. A list for a region names more than any model knows, so that is no error."""
+    file = Path(among)
+    names = file.read_text(encoding="utf-8").splitlines() if file.is_file() else among.split(",")
+    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    known = set(model.names)
+    if strangers := [name for name in wanted if name not in known]:
+        complain(f"not known to the model, so never an answer: {', '.join(strangers)}")
+    if len(strangers) == len(wanted):
+        raise ValueError(f"the model knows none of the classes in --among {among}")
+    return [name for name in wanted if name in known]
 
 
 class _StandardInput(io.BytesIO):
