@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as RichProgress
 
 from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
+from engram.cli.listed import listed_pictures
 from engram.cli.options import (
     MAIN,
     AsJson,
@@ -19,6 +19,7 @@ from engram.cli.options import (
     Method,
     ModelPath,
     Settings,
+    SkipBad,
     Wait,
     megabytes,
     open_store,
@@ -36,6 +37,8 @@ engram learn birds.engram pictures/             # pictures/wren/…, pictures/ro
 engram learn birds.engram pictures/             # again, after adding pictures/heron/: learns the heron
 
 engram learn birds.engram new/ --more           # new/wren/… holds more pictures of wrens
+
+engram learn birds.engram labels.csv            # lines like garden/1.jpg,wren; paths relative to the file
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
@@ -56,6 +59,7 @@ def learn(
         float,
         typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
     ] = 0.1,
+    skip_bad: SkipBad = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
@@ -78,8 +82,7 @@ def learn(
         str | None,
         typer.Option(
             metavar="ADDRESS|local[:N]",
-            help="Learn on the workers of a Dask scheduler, or N processes here. FOLDER may be a list then: a CSV with "
-            "the columns path and label, or lines of paths or addresses that end in CLASS/PICTURE.",
+            help="Learn on the workers of a Dask scheduler, or N processes here. A LIST may hold addresses then.",
         ),
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="With --dask: how many pictures a worker takes at a time.")] = BLOCK,
@@ -91,7 +94,7 @@ def learn(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Learn the classes in FOLDER that MODEL does not know yet.
+    """Learn the classes in a folder or list that MODEL does not know yet.
 
     A new model is trained on all of them at once, an existing one learns class after class and saves each before it
     begins the next. After an interruption the same command continues with the next class.
@@ -103,7 +106,13 @@ def learn(
         raise ValueError("choose one of --watch, --statistics and --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
-    classes: Classes = _listed(folder) if dask is not None and folder.is_file() else class_folders(folder)
+    if watch and folder.is_file():
+        raise ValueError(f"--watch takes a folder, and {folder} is a list")
+    classes: Classes = (
+        listed_pictures(folder, skip_bad=skip_bad, addresses=dask is not None)
+        if folder.is_file()
+        else class_folders(folder)
+    )
     if not (classes or watch):
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
@@ -137,16 +146,6 @@ def learn(
     _summarise(store, report, as_json)
     if not report.learned:
         raise typer.Exit(NOTHING)
-
-
-def _listed(file: Path) -> "Classes":
-    from engram.datasets import read_listing
-    from engram.store import ImageUrl
-
-    return {
-        name: [ImageUrl(one) if "://" in one else Path(one) for one in sources]
-        for name, sources in read_listing(file).items()
-    }
 
 
 @contextlib.contextmanager

@@ -31,7 +31,16 @@ OptionalModel = Annotated[
     typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False, callback=require_readable),
 ]
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="FOLDER|LIST",
+        help="Holds one folder of pictures per class; or a list: a CSV, TSV or Parquet file with the columns path and "
+        "label, or lines of paths that end in CLASS/PICTURE.",
+        show_default=False,
+    ),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Go on without the rows of a LIST that cannot be used; they are named.")
 ]
 Backbone = Annotated[
     str | None,
