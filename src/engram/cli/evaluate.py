@@ -9,8 +9,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from engram.cli.app import NOTHING, app, complain, note, print_json, progress
-from engram.cli.listed import listed_pictures
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, SkipBad, open_store
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, MaxPixels, SkipBad, open_store
+from engram.cli.sources import listed_pictures, tell_left_out
 
 _EXAMPLES = """Examples:
 
@@ -27,6 +27,7 @@ def evaluate(
     folder: Folder,
     skip_bad: SkipBad = False,
     html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
+    max_pixels: MaxPixels = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -77,4 +78,5 @@ def _labelled(folder: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
         return [path for path, _ in found], [name for _, name in found]
     data = image_folder(folder)
     split = data.test or data.train
+    tell_left_out(split.left_out)
     return [Path(path) for path in split.images], split.labels

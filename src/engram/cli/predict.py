@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, open_store, percent
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
+from engram.cli.sources import tell_left_out
 
 if TYPE_CHECKING:
     from engram.store import Answer, Model
@@ -54,6 +55,7 @@ def predict(
             metavar="FILE|NAME,NAME…", help="Answer with these classes only: a file of names, one a line, or a list."
         ),
     ] = None,
+    max_pixels: MaxPixels = None,
     device: Device = "auto",
     as_json: AsJson = False,
     as_csv: Annotated[
@@ -68,8 +70,6 @@ def predict(
     Behind each class is how likely it is. Pictures that cannot be read are named on standard error, the others are
     answered, and the exit code is 2.
     """
-    from engram.store import Answer, predict_images, unknown_threshold
-
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
     names = pictures or []
@@ -80,10 +80,19 @@ def predict(
     if not sources:
         note("no pictures found")
         raise typer.Exit(NOTHING)
+    if missing := [one for one in sources if isinstance(one, str) and not Path(one).exists()]:
+        for name in missing:
+            complain(f"cannot read {name}: No such file or directory")
+        if len(missing) == len(sources):
+            raise typer.Exit(BAD_INPUT)
+        sources = [one for one in sources if one not in missing]
+
+    from engram.store import Answer, predict_images, unknown_threshold  # slow, and not for a wrong path
+
     loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
     chosen = None if among is None else _chosen(loaded, among)
-    unreadable = 0
+    unreadable = len(missing)
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
@@ -133,7 +142,7 @@ class _StandardInput(io.BytesIO):
 
 def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
     """The images to answer: paths, and for `-` the content of standard input."""
-    from engram.datasets import pictures_below
+    from engram.datasets import scan_pictures
 
     names = list(pictures)
     if listed is not None:
@@ -144,7 +153,9 @@ def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
         if name == "-":
             sources.append(_StandardInput(sys.stdin.buffer.read()))
         elif Path(name).is_dir():
-            sources += pictures_below(Path(name))
+            found, left_out = scan_pictures(Path(name))
+            tell_left_out(left_out)
+            sources += found
         else:
             sources.append(name)
     return sources

@@ -9,11 +9,12 @@ from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
-from engram.store.image_bytes import ImageBytes, ImageUrl
+from engram.store.image_bytes import ImageBytes, ImageUrl, twins
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
+from engram.store.names import similar_name
 from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
@@ -57,6 +58,8 @@ __all__ = [
     "plan_merge",
     "predict_images",
     "prepare",
+    "similar_name",
+    "twins",
     "unknown_threshold",
     "watch_folder",
     "write_statistics",

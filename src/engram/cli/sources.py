@@ -1,12 +1,16 @@
-"""Pictures and their classes from a list in a file, for learn and evaluate."""
+"""Where pictures come from: folders and lists, and what is left out of them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engram.cli.app import complain
+from engram.cli.app import complain, note
 
 if TYPE_CHECKING:
+    from engram.datasets import LeftOut
     from engram.store import ImageUrl
+
+_NAMED = 10  # files that are left out for one reason
 
 
 def listed_pictures(file: Path, *, skip_bad: bool, addresses: bool = False) -> "dict[str, list[Path | ImageUrl]]":
@@ -27,3 +31,15 @@ def listed_pictures(file: Path, *, skip_bad: bool, addresses: bool = False) -> "
         name: [ImageUrl(one) if "://" in one else Path(one) for one in sources]
         for name, sources in listing.classes.items()
     }
+
+
+def tell_left_out(left_out: "Iterable[LeftOut]") -> None:
+    """Name what lies among pictures and is not taken for one; of many with one reason, some."""
+    by_reason: dict[str, list[Path]] = {}
+    for path, reason in left_out:
+        by_reason.setdefault(reason, []).append(path)
+    for reason, paths in by_reason.items():
+        for path in paths[:_NAMED]:
+            note(f"left out {path}: {reason}")
+        if len(paths) > _NAMED:
+            note(f"left out {len(paths) - _NAMED:,} more: {reason}")
