@@ -16,6 +16,7 @@ from PIL import Image
 from toys import QUICK, paint
 
 from engram import cli
+from engram.cli import app
 
 NEW = ["--backbone", "averages"]
 TRAINED = ["--method", "prototypes", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
@@ -26,6 +27,7 @@ def taught(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("taught")
     paint(folder / "pictures", "red", "green", "blue", n=20)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app.console, "quiet", False)  # and as it was before, afterwards
         patch.setattr(sys, "argv", ["engram", "learn", f"{folder}/m.engram", f"{folder}/pictures", *NEW, "--quiet"])
         with pytest.raises(SystemExit, match="0"):
             cli.main()
@@ -342,6 +344,13 @@ def test_taking_care_of_a_model(engram, birds):
     nothing = engram("undo", "m.engram", "--yes")
     assert nothing.code == 1
     assert "nothing to go back to" in nothing.err
+
+
+def test_a_card_is_printed(engram, birds):
+    done = engram("card", "m.engram")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("---\nlibrary_name: engram\n")
+    assert done.out.endswith("FOLDER`.\n")
 
 
 def test_on_a_terminal_it_asks_first(engram, birds):

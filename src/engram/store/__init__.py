@@ -5,6 +5,7 @@ Nothing here prints.
 
 from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import ImageError, Prepared, Unreadable, prepare
+from engram.store.card import model_card, tell_what_is_kept
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
@@ -55,10 +56,12 @@ __all__ = [
     "learn_classes",
     "learn_on_cluster",
     "merge_models",
+    "model_card",
     "plan_merge",
     "predict_images",
     "prepare",
     "similar_name",
+    "tell_what_is_kept",
     "twins",
     "unknown_threshold",
     "watch_folder",
