@@ -16,6 +16,7 @@ from PIL import Image
 from toys import QUICK, paint
 
 from engram import cli
+from engram.cli import app
 
 NEW = ["--backbone", "averages"]
 TRAINED = ["--method", "prototypes", *(t for k, v in QUICK.items() for t in ("--set", f"{k}={json.dumps(v)}"))]
@@ -26,6 +27,7 @@ def taught(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("taught")
     paint(folder / "pictures", "red", "green", "blue", n=20)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(app.console, "quiet", False)  # and as it was before, afterwards
         patch.setattr(sys, "argv", ["engram", "learn", f"{folder}/m.engram", f"{folder}/pictures", *NEW, "--quiet"])
         with pytest.raises(SystemExit, match="0"):
             cli.main()
@@ -207,6 +209,32 @@ def test_predicting(engram, birds):
     assert [one["path"] for one in listed.json] == ["test/red/9-1.png", "test/blue/9-0.png", "test/blue/9-1.png"]
 
 
+def test_only_these_answers(engram, birds):
+    paint(birds / "test", "red", n=2, seed=9)
+    every = engram("predict", "m.engram", "test", "--json").json
+    some = engram("predict", "m.engram", "test", "--among", "green, blue", "--top", "3", "--json").json
+    for all_three, two in zip(every, some, strict=True):
+        odds = {one["label"]: one["probability"] for one in all_three["top"]}
+        scores = {one["label"]: one["similarity"] for one in all_three["top"]}
+        assert two["label"] == max(("green", "blue"), key=scores.__getitem__)
+        assert {one["label"]: one["similarity"] for one in two["top"]} == {n: scores[n] for n in ("green", "blue")}
+        assert sum(one["probability"] for one in two["top"]) == pytest.approx(1, abs=2e-4)
+        assert odds["red"] > 0.5
+        assert two["familiarity"] == all_three["familiarity"]
+    (birds / "names.txt").write_text("blue\n\ndodo\ngreen\nblue\n", encoding="utf-8")
+    listed = engram("predict", "m.engram", "test", "--among", "names.txt", "--json")
+    assert listed.json == some
+    assert listed.err == "not known to the model, so never an answer: dodo\n"
+    rows = list(csv.DictReader(io.StringIO(engram("predict", "m.engram", "test", "--among", "red", "--csv").out)))
+    assert [list(row) for row in rows] == [
+        ["path", "label", "similarity", "probability"]
+        + [f"{column}_1" for column in ("label", "similarity", "probability")]
+    ] * 2
+    none = engram("predict", "m.engram", "test", "--among", "dodo,moa")
+    assert (none.code, none.out) == (2, "")
+    assert "the model knows none of the classes in --among dodo,moa" in none.err
+
+
 def test_unknown_by_the_methods_own_rule(engram, birds):
     """`--unknown SHARE` is the share of pictures of known classes that one is ready to lose."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 28, 3), dtype=np.uint8)
@@ -316,6 +344,13 @@ def test_taking_care_of_a_model(engram, birds):
     nothing = engram("undo", "m.engram", "--yes")
     assert nothing.code == 1
     assert "nothing to go back to" in nothing.err
+
+
+def test_a_card_is_printed(engram, birds):
+    done = engram("card", "m.engram")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("---\nlibrary_name: engram\n")
+    assert done.out.endswith("FOLDER`.\n")
 
 
 def test_on_a_terminal_it_asks_first(engram, birds):

@@ -342,3 +342,32 @@ def test_before_fit_everything_says_so(use, tmp_path):
     with pytest.raises(NotFittedError, match="call fit or partial_fit first"):
         use(small(), blobs(["a"])[0], tmp_path / "m")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["whitened", "slda", "1nn"])
+def test_only_these_answers(method):
+    X, y = blobs(["a", "b", "c", "d"])
+    clf = IncrementalClassifier(method, random_state=0, device="cpu").fit(X, y)
+    among = ["d", "a", "d"]
+    columns = [clf.classes_.tolist().index(label) for label in ("d", "a")]
+    proba = clf.predict_proba(X, among=among)
+    full = clf.predict_proba(X)[:, columns]
+    likely = full.sum(axis=1) > 1e-6
+    np.testing.assert_allclose(proba[likely], (full / full.sum(axis=1, keepdims=True))[likely], rtol=1e-4)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+    assert clf.predict(X, among=among).tolist() == [("d", "a")[i] for i in proba.argmax(axis=1)]
+    assert set(clf.predict(X, among=np.array(["b"])).tolist()) == {"b"}
+    best = clf.nearest(X, 1, among=among)
+    assert best.labels[:, 0].tolist() == clf.predict(X, among=among).tolist()
+    np.testing.assert_allclose(best.probabilities[:, 0], proba.max(axis=1), rtol=1e-6)
+    assert clf.nearest(X, 5, among=among).labels.shape == (len(X), 2)
+    with pytest.raises(ValueError, match="among holds classes that are not known: 'x', 'y'"):
+        clf.predict(X, among=["a", "x", "y"])
+    with pytest.raises(ValueError, match="among holds no class"):
+        clf.predict_proba(X, among=[])
+
+
+def test_only_these_answers_where_classes_are_numbers():
+    X, y = blobs(["a", "b", "c"])
+    clf = IncrementalClassifier(random_state=0, device="cpu").fit(X, [ord(label) for label in y])
+    assert set(clf.predict(X, among=np.array([98, 99])).tolist()) == {98, 99}

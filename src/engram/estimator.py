@@ -240,20 +240,28 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     # --- predicting -----------------------------------------------------------------------------------------------
 
     @read
-    def predict(self, X: ArrayLike | Pictures) -> NDArray[Any]:
-        """The best class of each sample."""
+    def predict(self, X: ArrayLike | Pictures, *, among: Iterable[Label] | None = None) -> NDArray[Any]:
+        """The best class of each sample; with `among`, the best of those."""
         features = self._features(X)
-        return self.learner_.predict(features)
+        return self.learner_.predict(features, self._chosen(among))
 
     @read
-    def nearest(self, X: ArrayLike | Pictures, k: int = 3) -> Nearest:
-        """The `k` best classes of each sample, their scores, and their probabilities as in `predict_proba`."""
-        features = self._features(X)
-        scores, rows = self.learner_.nearest(features, k)
-        temperature = self._temperature()
-        logs = scores.astype(np.float64) / temperature - self.learner_.log_sum(features, temperature)[:, None]
-        probabilities = np.exp(np.minimum(logs, 0))  # above 0 by rounding alone
-        return Nearest(np.asarray(self.learner_.labels)[rows], scores, probabilities)
+    def nearest(self, X: ArrayLike | Pictures, k: int = 3, *, among: Iterable[Label] | None = None) -> Nearest:
+        """The `k` best classes of each sample, their scores, and their probabilities as in `predict_proba`.
+
+        With `among`, the best of those classes, whose probabilities sum to 1.
+        """
+        features, chosen, temperature = self._features(X), self._chosen(among), self._temperature()
+        if chosen is None:
+            scores, rows = self.learner_.nearest(features, k)
+            total = self.learner_.log_sum(features, temperature)
+        else:
+            scores, rows = self.learner_.nearest(features, len(chosen), chosen)
+            total = np.logaddexp.reduce(scores.astype(np.float64) / temperature, axis=1)
+            scores, rows = scores[:, :k], rows[:, :k]
+        logs = scores.astype(np.float64) / temperature - total[:, None]
+        labels = np.asarray(self.learner_.labels)[rows]
+        return Nearest(labels, scores, np.exp(np.minimum(logs, 0)))  # above 0 by rounding alone
 
     @read
     def decision_function(self, X: ArrayLike | Pictures) -> NDArray[np.float32]:
@@ -262,9 +270,15 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     @read
-    def predict_proba(self, X: ArrayLike | Pictures) -> NDArray[np.float64]:
-        """Softmax over scores / `temperature`: calibrated for whitened prototypes, else an order of preference."""
-        logits = self._scores(X).astype(np.float64) / self._temperature()
+    def predict_proba(self, X: ArrayLike | Pictures, *, among: Iterable[Label] | None = None) -> NDArray[np.float64]:
+        """Softmax over scores / `temperature`: calibrated for whitened prototypes, else an order of preference.
+
+        With `among`, over the scores of those classes, which are the columns, in that order.
+        """
+        scores, chosen = self._scores(X), self._chosen(among)
+        if chosen is not None:
+            scores = scores[:, [self.classes_.tolist().index(label) for label in chosen]]
+        logits = scores.astype(np.float64) / self._temperature()
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         proba: NDArray[np.float64] = odds / odds.sum(axis=1, keepdims=True)
         return proba
@@ -297,6 +311,18 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         """Samples just learned whose label is likely wrong, the surest first; None for a method that cannot tell."""
         found = self.leave_one_out(X, y)
         return None if found is None else found.misfits(y)
+
+    def _chosen(self, among: Iterable[Label] | None) -> list[Label] | None:
+        """The classes to choose among, each once; ValueError names those that are not known."""
+        if among is None:
+            return None
+        chosen = list(dict.fromkeys(np.asarray(list(among)).tolist()))
+        known = set(self.learner_.labels)
+        if strangers := [label for label in chosen if label not in known]:
+            raise ValueError(f"among holds classes that are not known: {', '.join(map(repr, strangers))}")
+        if not chosen:
+            raise ValueError("among holds no class")
+        return chosen
 
     def _temperature(self) -> float:
         given = self._given_temperature()

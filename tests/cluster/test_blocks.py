@@ -9,7 +9,7 @@ from toys import averages, paint
 
 from engram import IncrementalClassifier
 from engram.cluster import Block, Setting, combine, cut_blocks, summarise
-from engram.datasets import DataError, class_folders, read_listing
+from engram.datasets import class_folders
 from engram.images import extract
 from engram.images.remote import ReadableImages
 from engram.testing import assert_same_state
@@ -134,25 +134,3 @@ def test_addresses_are_read_where_they_are_needed(folders):
     assert np.array_equal(looked.values[0], looked.values[1])
     assert looked.skipped[0][0] == "nonsense://there/is/none.png"
     assert len(Block("k", [str(path)], ["red"]).images) == len(ReadableImages([path])) == 1
-
-
-def test_lists_of_pictures(tmp_path):
-    (tmp_path / "list.txt").write_text("wren/1.jpg\n\ns3://bucket/birds/robin/2.jpg\nwren/3.jpg\n")
-    assert read_listing(tmp_path / "list.txt") == {
-        "robin": ["s3://bucket/birds/robin/2.jpg"],
-        "wren": [str(tmp_path / "wren/1.jpg"), str(tmp_path / "wren/3.jpg")],
-    }
-    (tmp_path / "list.csv").write_text('label,path\nwren,a.jpg\n"great, tit",gs://b/c.jpg\n')
-    assert read_listing(tmp_path / "list.csv") == {"great, tit": ["gs://b/c.jpg"], "wren": [str(tmp_path / "a.jpg")]}
-    for name, text, reason in (
-        ("a.txt", "1.jpg\n", "lies in no folder"),
-        ("b.txt", "\n", "names no pictures"),
-        ("c.csv", "file,class\nx,y\n", "needs the columns path and label"),
-        ("d.csv", "path,label\nx.jpg,\n", "has no label for x.jpg"),
-        ("e.txt", b"\xff\xfe\x00", "it is not text"),
-    ):
-        (tmp_path / name).write_bytes(text.encode() if isinstance(text, str) else text)
-        with pytest.raises(DataError, match=reason):
-            read_listing(tmp_path / name)
-    with pytest.raises(DataError, match="No such file"):
-        read_listing(tmp_path / "none.txt")

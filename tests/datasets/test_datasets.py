@@ -122,7 +122,10 @@ def test_one_folder_per_class(tmp_path):
     assert data.classes == ["a", "b"]
     assert data.train.images == [tmp_path / name for name in ("a/deep/er/x.png", "b/1.JPG", "b/2.png")]
     assert data.train.labels == ["a", "b", "b"]
-    assert data.train.ignored == 2
+    assert list(data.train.left_out) == [
+        (tmp_path / "a/notes.txt", "by its name not a picture that engram reads"),
+        (tmp_path / "readme.md", "by its name not a picture that engram reads"),
+    ]
     assert data.test is None
 
 

@@ -301,7 +301,7 @@ def test_what_cannot_be_learned_is_named_and_the_rest_is_learned(place, tmp_path
     report = learn_classes(place, class_folders(folder), quick_plan())
     assert [one.name for one in report.learned] == ["cyan", "yellow"]
     assert dict(report.skipped) == {
-        "empty": "its folder holds no pictures",
+        "empty": "its folder holds no pictures that can be read",
         "violet": "none of its pictures can be read",
     }
     assert len(report.unreadable) == 9

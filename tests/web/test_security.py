@@ -18,13 +18,14 @@ from PIL import Image
 from engram import IncrementalClassifier, cli
 from engram.cli.serve import _draw
 from engram.store import ImageBytes
+from engram.store.names import similar_name
 from engram.testing import blobs
 from engram.web.addresses import PublicUrl, host_check, is_loopback, own_names, page_addresses
 from engram.web.limits import Limits, RefusedError
 from engram.web.routes import page
 from engram.web.security import Guard
 from engram.web.token import kept_token
-from engram.web.uploads import class_name, similar_name
+from engram.web.uploads import class_name
 
 TOKEN = "a-token-of-some-length"
 

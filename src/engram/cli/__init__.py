@@ -3,6 +3,7 @@
 # Each module registers its commands, in the order in which the help shows them.
 from engram.cli import learn as learn  # isort: skip
 from engram.cli import predict as predict  # isort: skip
+from engram.cli import evaluate as evaluate  # isort: skip
 from engram.cli import serve as serve  # isort: skip
 from engram.cli import export as export  # isort: skip
 from engram.cli import doctor as doctor  # isort: skip

@@ -2,31 +2,32 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
-from engram.cli.app import INTERRUPTED, NOTHING, app, complain, console, note, print_json
+from engram.cli.app import INTERRUPTED, NOTHING, app, console, note
+from engram.cli.learn_summary import summarise
 from engram.cli.options import (
     MAIN,
     AsJson,
     Backbone,
     Device,
     Folder,
+    MaxPixels,
     Method,
     ModelPath,
     Settings,
+    SkipBad,
     Wait,
-    megabytes,
     open_store,
-    percent,
 )
+from engram.cli.sources import listed_pictures, tell_left_out
 
 if TYPE_CHECKING:
-    from engram.store import Learned, ModelStore, Report, Step
+    from engram.store import Learned, Step
     from engram.store.learn import Classes
 
 _EXAMPLES = """Examples:
@@ -37,11 +38,12 @@ engram learn birds.engram pictures/             # again, after adding pictures/h
 
 engram learn birds.engram new/ --more           # new/wren/… holds more pictures of wrens
 
+engram learn birds.engram labels.csv            # lines like garden/1.jpg,wren; paths relative to the file
+
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
 BLOCK = 2048  # pictures
 _SMALL_BASE = 5  # classes
-_MISFITS = 10  # shown
 _DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
 
 
@@ -56,6 +58,7 @@ def learn(
         float,
         typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
     ] = 0.1,
+    skip_bad: SkipBad = False,
     watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
@@ -78,8 +81,7 @@ def learn(
         str | None,
         typer.Option(
             metavar="ADDRESS|local[:N]",
-            help="Learn on the workers of a Dask scheduler, or N processes here. FOLDER may be a list then: a CSV with "
-            "the columns path and label, or lines of paths or addresses that end in CLASS/PICTURE.",
+            help="Learn on the workers of a Dask scheduler, or N processes here. A LIST may hold addresses then.",
         ),
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="With --dask: how many pictures a worker takes at a time.")] = BLOCK,
@@ -87,23 +89,34 @@ def learn(
     method: Method = None,
     settings: Settings = None,
     seed: Annotated[int, typer.Option(help="For a new model: its initial weights.")] = 0,
+    max_pixels: MaxPixels = None,
     wait: Wait = 60.0,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Learn the classes in FOLDER that MODEL does not know yet.
+    """Learn the classes in a folder or list that MODEL does not know yet.
 
     A new model is trained on all of them at once, an existing one learns class after class and saves each before it
     begins the next. After an interruption the same command continues with the next class.
     """
-    from engram.datasets import DataError, class_folders
+    from engram.datasets import DataError, scan_classes
     from engram.settings import parse_settings
 
     if sum((watch, statistics, dask is not None)) > 1:
         raise ValueError("choose one of --watch, --statistics and --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
-    classes: Classes = _listed(folder) if dask is not None and folder.is_file() else class_folders(folder)
+    if max_pixels is not None and dask is not None:
+        raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
+    if watch and folder.is_file():
+        raise ValueError(f"--watch takes a folder, and {folder} is a list")
+    classes: Classes
+    if folder.is_file():
+        classes, left_out = listed_pictures(folder, skip_bad=skip_bad, addresses=dask is not None), []
+    else:
+        found = scan_classes(folder)
+        classes, left_out = found.classes, found.left_out
+    tell_left_out(left_out)
     if not (classes or watch):
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
@@ -121,7 +134,7 @@ def learn(
             if watch:
                 note(f"watching {folder}; Ctrl-C ends it")
                 for report in watch_folder(store, folder, plan, tell):
-                    _summarise(store, report, as_json)
+                    summarise(store, report, {}, [], as_json)
             if statistics:
                 report = write_statistics(store, classes, plan, tell, min_count=min_count)
             elif dask is not None:
@@ -134,19 +147,9 @@ def learn(
         what = f"{len(saved)} classes were learned and saved" if saved else "nothing was changed"
         note(f"interrupted; {what}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None
-    _summarise(store, report, as_json)
+    summarise(store, report, classes, left_out, as_json)
     if not report.learned:
         raise typer.Exit(NOTHING)
-
-
-def _listed(file: Path) -> "Classes":
-    from engram.datasets import read_listing
-    from engram.store import ImageUrl
-
-    return {
-        name: [ImageUrl(one) if "://" in one else Path(one) for one in sources]
-        for name, sources in read_listing(file).items()
-    }
 
 
 @contextlib.contextmanager
@@ -177,53 +180,3 @@ def _showing(saved: "list[Learned]") -> "Iterator[Callable[[Step], None]]":
                     note("a small base: the network learns from it what makes classes differ; more classes are better")
 
         yield tell
-
-
-def _summarise(store: "ModelStore", report: "Report", as_json: bool) -> None:
-    classes, size = len(report.names), store.path.stat().st_size
-    if as_json:
-        print_json(_as_json(report, classes, size))
-    for path, reason in report.unreadable:
-        complain(f"passed over {path}: {reason}")
-    for name, reason in report.skipped:
-        complain(f"not learned: {name}: {reason}")
-    if report.changed:
-        note(f"known, but with other pictures than were learned (--more takes them): {', '.join(report.changed)}")
-    if not report.learned:
-        note(f"nothing new to learn; {store.path} knows {classes} classes")
-        return
-    note(
-        f"{store.path} knows {classes} classes, {len(report.learned)} of them new; "
-        f"{report.seconds:.1f} s, {megabytes(size)}"
-    )
-    for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):
-        if check.accuracy is not None:
-            note(f"check on {check.pictures} pictures held back, {what}: {check.accuracy:.1%} right")
-    if report.workers_lost:
-        note(f"{report.workers_lost} workers were lost; {report.blocks_retried} blocks of pictures were done again")
-    for one in report.misfits[:_MISFITS]:
-        share = percent(one.probability)
-        note(f"look again: {one.picture} was taught as {one.name} and looks like {one.answer} ({share})")
-    if len(report.misfits) > _MISFITS:
-        note(f"look again: {len(report.misfits) - _MISFITS} more, less sure; --json lists them all")
-
-
-def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
-    checks = {"new": report.check_new, "known": report.check_known}
-    return {
-        "learned": [vars(one) for one in report.learned],
-        "known": report.known,
-        "changed": report.changed,
-        "skipped": [{"name": name, "reason": reason} for name, reason in report.skipped],
-        "unreadable": [{"path": path, "reason": reason} for path, reason in report.unreadable],
-        "misfits": [vars(one) for one in report.misfits],
-        "check": {
-            what: {"pictures": check.pictures, "right": check.right, "accuracy": check.accuracy}
-            for what, check in checks.items()
-        },
-        "classes": classes,
-        "bytes": size,
-        "seconds": round(report.seconds, 2),
-        "workers_lost": report.workers_lost,
-        "blocks_retried": report.blocks_retried,
-    }

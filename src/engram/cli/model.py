@@ -1,4 +1,4 @@
-"""engram info, history, forget, rename, undo, redo: looking at a model and changing it without pictures."""
+"""engram info, card, history, forget, rename, undo, redo: looking at a model and changing it without pictures."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,20 +15,6 @@ from engram.errors import NothingToDoError
 if TYPE_CHECKING:
     from engram.store import Event
 
-_CHECKED = "The bytes above are all there are: engram doctor MODEL compares every one with its checksum"
-_NO_SAMPLES = (
-    "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, {kept}, "
-    "when it was learned, and a checksum to recognise its folder by. {checked}, and the test suite walks every object "
-    "reachable from a learner and finds no training sample among them (engram.testing.check_learner)."
-)
-_SAMPLES = (
-    "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
-)
-_EXAMPLES = (
-    "Of each class the feature vectors of up to 20 pictures that were held back are stored, to check it again with: "
-    "whoever made this model wanted that (--keep-examples). Not stored: no picture, no file name. {checked}."
-)
-
 _RIGHT = {
     "leave-one-out": "right: how often its pictures would be recognised, each judged as if it had not been learned",
     "asked again": "right: how many of the pictures that were held back are recognised now",
@@ -43,13 +29,12 @@ _UNKNOWN = {
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
 def info(model: ExistingModel, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    from engram.store import examine
+    from engram.store import examine, tell_what_is_kept
 
     store = open_store(model)
     present = store.read()
     about, health = store.info(present), examine(present, present.examples)
-    text = _SAMPLES if about["keeps_samples"] else _EXAMPLES if present.examples else _NO_SAMPLES
-    not_stored = text.format(kept=about["kept_per_class"], checked=_CHECKED)
+    not_stored = tell_what_is_kept(about, bool(present.examples))
     for one in about["classes"]:
         told = health.classes[one["name"]]
         one["right"], one["taken_for"] = (told.share, told.taken_for) if told else (None, {})
@@ -97,6 +82,14 @@ def _lines(about: dict[str, Any]) -> list[str]:
     if not about["can_learn"]:
         lines.append("saved slim: it predicts, but cannot learn further")
     return lines
+
+
+@app.command(epilog="Example:\n\nengram card birds.engram > README.md", rich_help_panel=CARE)
+def card(model: ExistingModel) -> None:
+    """Print a model card in Markdown, as Hugging Face shows it: classes, what is kept, how good it is, limits."""
+    from engram.store import model_card
+
+    typer.echo(model_card(open_store(model)), nl=False)
 
 
 @app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)

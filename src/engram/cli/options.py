@@ -31,7 +31,34 @@ OptionalModel = Annotated[
     typer.Argument(metavar="[MODEL]", help="A model file to check.", show_default=False, callback=require_readable),
 ]
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Holds one folder of pictures per class.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="FOLDER|LIST",
+        help="Holds one folder of pictures per class; or a list: a CSV, TSV or Parquet file with the columns path and "
+        "label, or lines of paths that end in CLASS/PICTURE.",
+        show_default=False,
+    ),
+]
+
+
+def _limit_pixels(most: int | None) -> int | None:
+    if most is not None:
+        from PIL import Image
+
+        Image.MAX_IMAGE_PIXELS = most
+    return most
+
+
+MaxPixels = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        callback=_limit_pixels,
+        help="Pictures with more pixels are refused, or read at reduced size if they are JPEG (default: 89 million).",
+    ),
+]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Go on without the rows of a LIST that cannot be used; they are named.")
 ]
 Backbone = Annotated[
     str | None,
@@ -44,7 +71,11 @@ Backbone = Annotated[
 Method = Annotated[str | None, typer.Option(help="For a new model: how it learns; see engram methods.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="For a new model: change a setting of the method."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="For a new model: change a setting of the method; engram methods lists them.",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]

@@ -1,30 +1,31 @@
-"""engram predict and engram evaluate: what the model says to pictures."""
+"""engram predict: what the model says to pictures."""
 
 import csv
 import io
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store, percent
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
+from engram.cli.sources import tell_left_out
 
 if TYPE_CHECKING:
-    from engram.store import Answer
+    from engram.store import Answer, Model
 
 _EXAMPLES = """Examples:
 
 engram predict birds.engram garden.jpg
 
-engram predict birds.engram card/DCIM/ --top 1 --csv > birds.csv
+engram predict birds.engram card/DCIM/ --top 1 --csv birds.csv
 
 find . -name '*.jpg' | engram predict birds.engram --list - --json
+
+engram predict birds.engram card/DCIM/ --among wren,robin,heron     # or --among names.txt, one name a line
 
 curl -s https://example.org/bird.jpg | engram predict birds.engram - --unknown auto"""
 
@@ -48,32 +49,57 @@ def predict(
             "too. NUMBER is another such share, like 0.02; for methods without a rule of their own, a similarity.",
         ),
     ] = None,
+    among: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|NAME,NAME…", help="Answer with these classes only: a file of names, one a line, or a list."
+        ),
+    ] = None,
+    max_pixels: MaxPixels = None,
     device: Device = "auto",
     as_json: AsJson = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a table as CSV.")] = False,
+    as_csv: Annotated[
+        bool,
+        typer.Option(
+            "--csv", help="Write a table as CSV, to the argument that ends in .csv or, without one, to standard output."
+        ),
+    ] = False,
 ) -> None:
     """Say what pictures show.
 
     Behind each class is how likely it is. Pictures that cannot be read are named on standard error, the others are
     answered, and the exit code is 2.
     """
-    from engram.store import Answer, predict_images, unknown_threshold
-
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
-    sources = _sources(pictures or [], listed)
+    names = pictures or []
+    tables = [name for name in names if as_csv and name.lower().endswith(".csv")]  # what it is called is no picture
+    if len(tables) > 1:
+        raise ValueError(f"--csv writes one table, not {' and '.join(tables)}")
+    sources = _sources([name for name in names if name not in tables], listed)
     if not sources:
         note("no pictures found")
         raise typer.Exit(NOTHING)
+    if missing := [one for one in sources if isinstance(one, str) and not Path(one).exists()]:
+        for name in missing:
+            complain(f"cannot read {name}: No such file or directory")
+        if len(missing) == len(sources):
+            raise typer.Exit(BAD_INPUT)
+        sources = [one for one in sources if one not in missing]
+
+    from engram.store import Answer, predict_images, unknown_threshold  # slow, and not for a wrong path
+
     loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
-    unreadable = 0
+    chosen = None if among is None else _chosen(loaded, among)
+    unreadable = len(missing)
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
         # On a terminal the answers themselves are the progress.
         with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
-            for done, one in enumerate(predict_images(loaded, sources, top=top, unknown=threshold, device=device), 1):
+            answers = predict_images(loaded, sources, top=top, unknown=threshold, among=chosen, device=device)
+            for done, one in enumerate(answers, 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
                     yield one
@@ -84,13 +110,28 @@ def predict(
     if as_json:
         print_json([answer.as_json() for answer in answered()])
     elif as_csv:
-        _write_csv(answered(), min(top, len(loaded.names)))
+        ranks = min(top, len(chosen or loaded.names))
+        with _open_table(tables[0]) if tables else nullcontext(sys.stdout) as file:
+            _write_csv(file, answered(), ranks)
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
             typer.echo(f"{answer.path}: {answer.label} ({best})")
     if unreadable:
         raise typer.Exit(BAD_INPUT)
+
+
+def _chosen(model: "Model", among: str) -> list[str]:
+    """The classes that may be answers. A list for a region names more than any model knows, so that is no error."""
+    file = Path(among)
+    names = file.read_text(encoding="utf-8").splitlines() if file.is_file() else among.split(",")
+    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    known = set(model.names)
+    if strangers := [name for name in wanted if name not in known]:
+        complain(f"not known to the model, so never an answer: {', '.join(strangers)}")
+    if len(strangers) == len(wanted):
+        raise ValueError(f"the model knows none of the classes in --among {among}")
+    return [name for name in wanted if name in known]
 
 
 class _StandardInput(io.BytesIO):
@@ -101,7 +142,7 @@ class _StandardInput(io.BytesIO):
 
 def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
     """The images to answer: paths, and for `-` the content of standard input."""
-    from engram.datasets import pictures_below
+    from engram.datasets import scan_pictures
 
     names = list(pictures)
     if listed is not None:
@@ -112,65 +153,25 @@ def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
         if name == "-":
             sources.append(_StandardInput(sys.stdin.buffer.read()))
         elif Path(name).is_dir():
-            sources += pictures_below(Path(name))
+            found, left_out = scan_pictures(Path(name))
+            tell_left_out(left_out)
+            sources += found
         else:
             sources.append(name)
     return sources
 
 
-def _write_csv(answers: "Iterator[Answer]", top: int) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+def _open_table(path: str) -> TextIO:
+    try:
+        return open(path, "w", newline="", encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int) -> None:
+    writer = csv.writer(file, lineterminator="\n")
     ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity", "probability")]
     writer.writerow(["path", "label", "similarity", "probability", *ranks])
     for answer in answers:
         ranked = [value for one in answer.top for value in one]
         writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked])
-
-
-_EVALUATE_EXAMPLES = """Examples:
-
-engram evaluate birds.engram test/
-
-engram evaluate birds.engram test/ --html birds.html --json > birds.json"""
-
-
-@app.command(epilog=_EVALUATE_EXAMPLES, rich_help_panel=MAIN)
-def evaluate(
-    model: ExistingModel,
-    folder: Folder,
-    html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
-    device: Device = "auto",
-    as_json: AsJson = False,
-) -> None:
-    """Count how often the model is right, class by class, and show what it takes for what.
-
-    The report is one file with small copies of the pictures that were taken for something else. Judge with pictures the
-    model has not learned from.
-    """
-    from engram.datasets import image_folder
-    from engram.store import evaluate_images
-    from engram.store.evaluation_page import write_evaluation_page
-
-    data = image_folder(folder)
-    split = data.test or data.train
-    loaded = open_store(model, device).read()
-    with progress("evaluate") as update:
-        paths = [Path(path) for path in split.images]
-        result = evaluate_images(loaded, paths, split.labels, device=device, progress=update)
-    for one in result.unreadable:
-        complain(f"cannot read {one.name}: {one.reason}")
-    if not result.pictures:
-        note(f"no picture in {folder} could be read")
-        raise typer.Exit(NOTHING)
-    write_evaluation_page(html, result, model=str(model), folder=str(folder))
-    if as_json:
-        print_json(result.as_json())
-    else:
-        table = Table(title=f"{result.accuracy:.1%} of {result.pictures:,} pictures right")
-        for heading in ("class", "pictures", "right", "most often taken for"):
-            table.add_column(heading, justify="right" if heading in ("pictures", "right") else "left", overflow="fold")
-        for name, total, right, other in result.per_class():
-            known = "" if name in loaded.names else " (not known to the model)"
-            table.add_row(escape(name + known), f"{total:,}", f"{right / total:.1%}", escape(other))
-        Console().print(table)
-    note(f"report with {len(result.wrong):,} pictures that were taken for something else: {html}")

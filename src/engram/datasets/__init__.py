@@ -4,9 +4,9 @@ from pathlib import Path
 
 from engram.datasets.cifar import cifar100
 from engram.datasets.cub import cub200
-from engram.datasets.dataset import DataError, Dataset, Split, data_root
+from engram.datasets.dataset import DataError, Dataset, LeftOut, Split, data_root
 from engram.datasets.digits import digits
-from engram.datasets.folders import class_folders, image_folder, pictures_below
+from engram.datasets.folders import class_folders, image_folder, scan_classes, scan_pictures
 from engram.datasets.listing import read_listing
 
 
@@ -25,6 +25,7 @@ def load(name: str, root: str | Path | None = None, *, download: bool = False) -
 __all__ = [
     "DataError",
     "Dataset",
+    "LeftOut",
     "Split",
     "cifar100",
     "class_folders",
@@ -32,6 +33,7 @@ __all__ = [
     "digits",
     "image_folder",
     "load",
-    "pictures_below",
     "read_listing",
+    "scan_classes",
+    "scan_pictures",
 ]

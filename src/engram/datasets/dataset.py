@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,17 +13,24 @@ class DataError(ValueError):
     """A data set that is not there, or not what it should be; the message says what to do."""
 
 
+class LeftOut(NamedTuple):
+    """A file or folder among the pictures that is not taken for one, and why."""
+
+    path: Path
+    reason: str
+
+
 @dataclass(frozen=True)
 class Split:
     """Images and, at the same positions, the *names* of their classes.
 
     `images` is either one array (pictures: uint8 (N, H, W, 3); feature vectors: float32 (N, d)) or a list of paths.
-    `ignored` counts the files that lay among the images and are none.
+    `left_out` are the files that lay among the images and are none.
     """
 
     images: np.ndarray[Any, Any] | Sequence[Path]
     labels: list[str]
-    ignored: int = 0
+    left_out: Sequence[LeftOut] = ()
 
     def __post_init__(self) -> None:
         if len(self.images) != len(self.labels):

@@ -1,17 +1,29 @@
 """Anyone's own pictures: one folder per class."""
 
+import os
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
-from engram.datasets.dataset import DataError, Dataset, Split
+from engram.datasets.dataset import DataError, Dataset, LeftOut, Split
 
-SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
+_HEIC = frozenset({".heic", ".heif"})
+
+
+@dataclass(frozen=True)
+class ClassFolders:
+    """The pictures of each class, which may have none yet, and what lies among them and is none."""
+
+    classes: dict[str, list[Path]]
+    left_out: list[LeftOut]
 
 
 def image_folder(root: str | Path) -> Dataset:
     """Read `root`/CLASS/… or, where there is a `root`/train, `root`/train/CLASS/… and `root`/test/CLASS/….
 
     Pictures may lie deeper inside their class's folder. Hidden files and folders are passed over; other files that are
-    no pictures by their suffix are counted in `Split.ignored`. Classes are in alphabetical order.
+    no pictures are in `Split.left_out`. Classes are in alphabetical order.
     """
     root = Path(root).expanduser()
     if not root.is_dir():
@@ -26,48 +38,76 @@ def image_folder(root: str | Path) -> Dataset:
     return Dataset(root.resolve().name, train, test, classes)
 
 
-def class_folders(root: str | Path) -> dict[str, list[Path]]:
-    """The pictures of each class below `root`, or below `root`/train where there is one; a class may have none yet."""
+def scan_classes(root: str | Path) -> ClassFolders:
+    """The pictures of each class below `root`, or below `root`/train where there is one; and what is left out."""
     root = Path(root).expanduser()
     if not root.is_dir():
         raise DataError(f"{root} is not a folder")
-    folder = root / "train" if (root / "train").is_dir() else root
-    return {entry.name: _pictures(entry)[0] for entry in _visible(folder) if entry.is_dir()}
+    classes: dict[str, list[Path]] = {}
+    left_out: list[LeftOut] = []
+    for entry in _visible(root / "train" if (root / "train").is_dir() else root):
+        if entry.is_dir():
+            classes[entry.name], others = scan_pictures(entry)
+            left_out += others
+        else:
+            left_out.append(LeftOut(entry, _why_no_picture(entry) or "it lies in the folder of no class"))
+    return ClassFolders(classes, left_out)
 
 
-def pictures_below(folder: Path) -> list[Path]:
-    """All pictures in a folder and deeper inside it."""
-    return _pictures(folder)[0]
+def class_folders(root: str | Path) -> dict[str, list[Path]]:
+    """The pictures of each class below `root`, as in `scan_classes`."""
+    return scan_classes(root).classes
+
+
+def scan_pictures(folder: Path) -> tuple[list[Path], list[LeftOut]]:
+    """All pictures in a folder and deeper inside it, and what else lies there that is not hidden."""
+    found: list[Path] = []
+    left_out: list[LeftOut] = []
+
+    def refused(error: OSError) -> None:
+        left_out.append(LeftOut(Path(error.filename), error.strerror or str(error)))
+
+    for place, folders, files in os.walk(folder, onerror=refused):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [Path(place, name) for name in folders if os.path.islink(os.path.join(place, name))]
+        left_out += [LeftOut(link, "a link to a folder, which is not followed") for link in links]
+        for path in (Path(place, name) for name in files if not name.startswith(".")):
+            if reason := _why_no_picture(path):
+                left_out.append(LeftOut(path, reason))
+            else:
+                found.append(path)
+    return sorted(found), sorted(left_out)
+
+
+def _why_no_picture(path: Path) -> str | None:
+    """Why a file is not taken for a picture, by its name and kind alone; None if it is."""
+    try:
+        if not path.is_file():
+            return "a link to nothing" if path.is_symlink() else "not a file"
+    except OSError as error:
+        return error.strerror or str(error)
+    suffix = path.suffix.lower()
+    if suffix in _HEIC:
+        return None if find_spec("pillow_heif") else "HEIC takes one more package: pip install 'engram[heic]'"
+    return None if suffix in SUFFIXES else "by its name not a picture that engram reads"
 
 
 def _split(folder: Path) -> tuple[Split, list[str]]:
-    entries = _visible(folder)
-    classes = [entry for entry in entries if entry.is_dir()]
-    if not classes:
+    found = scan_classes(folder)
+    if not found.classes:
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
-    images: list[Path] = []
-    labels: list[str] = []
-    ignored = len(entries) - len(classes)
-    for entry in classes:
-        found, others = _pictures(entry)
-        if not found:
-            raise DataError(f"{entry} holds no pictures; add some, or remove the folder")
-        ignored += others
-        images += found
-        labels += [entry.name] * len(found)
-    return Split(images, labels, ignored), [entry.name for entry in classes]
+    for name, pictures in found.classes.items():
+        if not pictures:
+            inside = [one for one in found.left_out if (folder / name) in (one.path, *one.path.parents)]
+            why = f" ({inside[0].path.name}: {inside[0].reason})" if inside else ""
+            raise DataError(f"{folder / name} holds no pictures{why}; add some, or remove the folder")
+    labelled = [(path, name) for name, pictures in found.classes.items() for path in pictures]
+    split = Split([path for path, _ in labelled], [name for _, name in labelled], tuple(found.left_out))
+    return split, list(found.classes)
 
 
 def _visible(folder: Path) -> list[Path]:
-    return [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
-
-
-def _pictures(folder: Path) -> tuple[list[Path], int]:
-    """The pictures in a folder and deeper inside it, and how many other files lie among them."""
-    visible = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    ]
-    found = [path for path in visible if path.suffix.lower() in SUFFIXES]
-    return found, len(visible) - len(found)
+    try:
+        return [entry for entry in sorted(folder.iterdir()) if not entry.name.startswith(".")]
+    except OSError as error:
+        raise DataError(f"cannot read {folder}: {error.strerror}") from error

@@ -1,5 +1,6 @@
 """One picture, however it is stored, as upright 8-bit RGB."""
 
+import contextlib
 import io
 import os
 import threading
@@ -7,6 +8,7 @@ from typing import IO, Any
 
 import numpy as np
 from PIL import Image, UnidentifiedImageError
+from PIL.JpegImagePlugin import JpegImageFile
 
 ImageSource = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray[Any, Any] | Image.Image
 
@@ -22,6 +24,13 @@ _UPRIGHT = {
 }
 
 _STRIP = 1_000_000  # pixels
+_REDUCTIONS = (2, 4)  # at which a JPEG beyond the limit is decoded; the larger ones are refused
+
+# Pillow reads HEIC, which iPhones write, once another package has been told to help it.
+with contextlib.suppress(ImportError):
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
 
 # A PIL image that was opened but not read yet must not be read by two threads at once.
 _reading = threading.Lock()
@@ -39,8 +48,9 @@ class ImageError(ValueError):
 def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
     """Read a picture from a path, the bytes of a file, an open file, a uint8 array or a PIL image, as RGB.
 
-    EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled to 8 bits (not clipped). Whatever
-    is wrong with the picture, a size beyond Pillow's limit (`PIL.Image.MAX_IMAGE_PIXELS`) included, is an `ImageError`.
+    EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled to 8 bits (not clipped). A JPEG
+    beyond Pillow's limit (`PIL.Image.MAX_IMAGE_PIXELS`) is read at a half or a quarter of its width and height.
+    Whatever is wrong with a picture, another one beyond that limit included, is an `ImageError`.
     """
     name = name or source_name(source) or "image"
     try:
@@ -51,19 +61,51 @@ def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
         if isinstance(source, np.ndarray):
             return _from_array(source)
         file = io.BytesIO(source) if isinstance(source, bytes) else source
-        with Image.open(file) as image:
+        with _open(file) as image:
             # Pillow only warns between one and two times its limit, and warnings cannot be caught per thread.
-            if Image.MAX_IMAGE_PIXELS is not None and image.width * image.height > Image.MAX_IMAGE_PIXELS:
-                raise ValueError(
-                    f"{image.width}×{image.height} is beyond the limit of {Image.MAX_IMAGE_PIXELS} pixels"
-                    " (PIL.Image.MAX_IMAGE_PIXELS)"
-                )
+            if _is_beyond_limit(image.size) and not _reduce(image):
+                raise ValueError(f"{image.width}×{image.height} is beyond {_limit()}")
             image.load()
             return _rgb(_upright(image))
     except OSError as error:
         raise ImageError(name, _reason(error.strerror or error, error)) from error
     except Exception as error:  # decoders of untrusted bytes raise anything: SyntaxError, struct.error, EOFError, …
         raise ImageError(name, _reason(error, error)) from error
+
+
+def _open(file: Any) -> Image.Image:
+    """Open a picture, also a JPEG of more than twice the limit, which Pillow refuses before one can ask for less."""
+    try:
+        return Image.open(file)
+    except Image.DecompressionBombError:
+        if hasattr(file, "seek"):
+            file.seek(0)
+        try:
+            return JpegImageFile(file)
+        except SyntaxError:
+            raise ValueError(f"it is far beyond {_limit()}") from None
+
+
+def _limit() -> str:
+    return (
+        f"the limit of {Image.MAX_IMAGE_PIXELS} pixels; "
+        "--max-pixels sets another (in Python, PIL.Image.MAX_IMAGE_PIXELS)"
+    )
+
+
+def _is_beyond_limit(size: tuple[int, int]) -> bool:
+    return Image.MAX_IMAGE_PIXELS is not None and size[0] * size[1] > Image.MAX_IMAGE_PIXELS
+
+
+def _reduce(image: Image.Image) -> bool:
+    """Have a JPEG decoded at the first reduction that is within the limit; False if there is none."""
+    width, height = image.size
+    for factor in _REDUCTIONS if isinstance(image, JpegImageFile) else ():
+        smaller = (-(-width // factor), -(-height // factor))
+        if not _is_beyond_limit(smaller):
+            image.draft(None, (width // factor, height // factor))
+            return not _is_beyond_limit(image.size)
+    return False
 
 
 def source_name(source: object) -> str:

@@ -5,15 +5,17 @@ Nothing here prints.
 
 from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import ImageError, Prepared, Unreadable, prepare
+from engram.store.card import model_card, tell_what_is_kept
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
-from engram.store.image_bytes import ImageBytes, ImageUrl
+from engram.store.image_bytes import ImageBytes, ImageUrl, twins
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
+from engram.store.names import similar_name
 from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
@@ -54,9 +56,13 @@ __all__ = [
     "learn_classes",
     "learn_on_cluster",
     "merge_models",
+    "model_card",
     "plan_merge",
     "predict_images",
     "prepare",
+    "similar_name",
+    "tell_what_is_kept",
+    "twins",
     "unknown_threshold",
     "watch_folder",
     "write_statistics",

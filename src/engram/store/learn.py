@@ -217,6 +217,7 @@ class _Session:
         saved = self.store.commit(clf, after, before=None if base else notes)
         seconds = time.perf_counter() - began
         self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
+        self.report.more += [name for name in counts if name in known]
         return saved
 
     def _teach(self, clf: IncrementalClassifier, titles: Sequence[str], values: Array, labels: Sequence[Label]) -> None:
@@ -255,4 +256,4 @@ class _Session:
 
 
 def _why(images: Sequence[Source]) -> str:
-    return "none of its pictures can be read" if images else "its folder holds no pictures"
+    return "none of its pictures can be read" if images else "its folder holds no pictures that can be read"

@@ -92,6 +92,7 @@ class _ClusterSession(_Session):
         keep = notes.keep if plan.keep is None else plan.keep
         after = notes.after(event, classes=records, unknown=unknown, keep=keep)
         saved = self.store.commit(clf, after, before=None if base else notes)
+        self.report.more += [name for name in counts if name in known]
         shutil.rmtree(self.folder, ignore_errors=True)
         self.report.learned += [Learned(name, n, len(parts[name][1]), increment, seconds) for name, n in counts.items()]
         if not base:

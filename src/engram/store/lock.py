@@ -30,16 +30,22 @@ def model_lock(
     file, record = target.with_name(f".{target.name}.lock"), target.with_name(f".{target.name}.holder")
     lock = FileLock(file)
     try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        if waiting is not None:
-            waiting(_holder(record))
         try:
-            lock.acquire(timeout=wait, poll_interval=0.1)
+            lock.acquire(blocking=False)
         except Timeout:
-            raise ModelBusyError(
-                f"{model} is being changed by {_holder(record)}; wait for it to end, or wait longer with --wait"
-            ) from None
+            if waiting is not None:
+                waiting(_holder(record))
+            lock.acquire(timeout=wait, poll_interval=0.1)
+    except Timeout:
+        raise ModelBusyError(
+            f"{model} is being changed by {_holder(record)}; wait for it to end, or wait longer with --wait"
+        ) from None
+    except (OSError, NotImplementedError) as error:  # the second where the file system has no locks
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(
+            f"{model} cannot be changed: no lock {file.name} can be made beside it: {reason}; "
+            "copy the model to a folder where you may write"
+        ) from error
     try:
         about = {"pid": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": now()}
         record.write_text(json.dumps(about))

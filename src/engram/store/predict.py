@@ -1,7 +1,7 @@
 """What a model says to images, one by one."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -41,21 +41,29 @@ class Answer:
 
 
 def predict_images(
-    model: Model, images: Lookable, *, top: int = 3, unknown: float | None = None, device: str = "auto"
+    model: Model,
+    images: Lookable,
+    *,
+    top: int = 3,
+    unknown: float | None = None,
+    among: Sequence[str] | None = None,
+    device: str = "auto",
 ) -> Iterator[Answer | Unreadable]:
     """Yield the answer on each image, in order, as soon as it is there; memory stays bounded.
 
-    Where its familiarity is below `unknown`, the answer is "unknown"; see `Model.unknown_below`.
+    Where its familiarity is below `unknown`, the answer is "unknown"; see `Model.unknown_below`. With `among`, only
+    those classes are answers, and probabilities are shared among them.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, not {top}")
     if not model.names:
         raise ValueError("every class has been forgotten; teach one first")
+    chosen = None if among is None else [model.label(name) for name in among]
     for batch in stream(images, model.backbone, device=device):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
-            nearest, familiarity = model.clf.nearest(batch.values, top), model.clf.familiarity(batch.values).tolist()
-            columns = (each.tolist() for each in nearest)
+            familiarity = model.clf.familiarity(batch.values).tolist()
+            columns = (each.tolist() for each in model.clf.nearest(batch.values, top, among=chosen))
             for position, familiar, *best in zip(batch.kept, familiarity, *columns, strict=True):
                 ranked = tuple(Ranked(str(label), round(s, 4), round(p, 4)) for label, s, p in zip(*best, strict=True))
                 (first, similarity, probability), name = ranked[0], source_name(images[position])

@@ -67,16 +67,18 @@ class Suspect:
 class Report:
     """What came of learning.
 
-    `names` are all classes the model knows now. `known` are classes of the folder that need nothing, `changed` those
-    whose folder holds other images than were learned. `skipped` are classes that could not be learned, `unreadable`
-    images that could not be read, both with the reason. `check_before` and `check_known` ask about the same images of
-    classes known before, before and after learning; `held` are features of the images held back of the new classes.
-    `misfits` are images that look like another class than they were learned as, the surest first. On a cluster,
-    `workers_lost` are processes that died, and `blocks_retried` blocks of images that others had to do again.
+    `names` are all classes the model knows now, `more` those of `learned` that it knew before. `known` are classes of
+    the folder that need nothing, `changed` those whose folder holds other images than were learned. `skipped` are
+    classes that could not be learned, `unreadable` images that could not be read, both with the reason. `check_before`
+    and `check_known` ask about the same images of classes known before, before and after learning; `held` are features
+    of the images held back of the new classes. `misfits` are images that look like another class than they were
+    learned as, the surest first. On a cluster, `workers_lost` are processes that died, and `blocks_retried` blocks of
+    images that others had to do again.
     """
 
     learned: list[Learned] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+    more: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     skipped: list[tuple[str, str]] = field(default_factory=list)

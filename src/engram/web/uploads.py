@@ -4,7 +4,6 @@ import asyncio
 import io
 import re
 import unicodedata
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,11 +13,11 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from engram.store import UNKNOWN, ImageBytes
+from engram.store.names import WITHOUT_JOINERS, fold_name
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
-_WITHOUT_JOINERS = {0x200C: None, 0x200D: None}
 
 _SWITCHES = {
     "keep_examples": "For a first lesson: keep vectors of some held-back pictures in the file, to check again later.",
@@ -120,22 +119,12 @@ def class_name(text: str, limits: Limits) -> str:
     Persian words and many emoji are written with them.
     """
     name = unicodedata.normalize("NFC", " ".join(text.split()))
-    shown = name.translate(_WITHOUT_JOINERS)
+    shown = name.translate(WITHOUT_JOINERS)
     if not shown or not shown.isprintable() or len(name) > limits.name_length:
         raise RefusedError(422, f"the name of a class has 1 to {limits.name_length} printable characters")
-    if _form(name) == UNKNOWN:
+    if fold_name(name) == UNKNOWN:
         raise RefusedError(422, f"a class cannot be called {UNKNOWN!r}: that is what pictures of no class are called")
     return name
-
-
-def similar_name(name: str, known: Iterable[str]) -> str | None:
-    """The first known name that differs from this one, but only in case or in how it is written in Unicode."""
-    return next((other for other in known if other != name and _form(other) == _form(name)), None)
-
-
-def _form(name: str) -> str:
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    return unicodedata.normalize("NFKC", folded).translate(_WITHOUT_JOINERS)
 
 
 def form_schema(*, labelled: bool) -> dict[str, Any]:

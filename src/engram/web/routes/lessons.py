@@ -8,10 +8,11 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from engram.store import ImageBytes
+from engram.store.names import similar_name
 from engram.web.limits import RefusedError
 from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, State, problems
 from engram.web.server import InjectedServer, Server
-from engram.web.uploads import form_schema, receive, similar_name
+from engram.web.uploads import form_schema, receive
 
 router = APIRouter(tags=["teach"])
 

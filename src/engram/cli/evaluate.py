@@ -1,0 +1,82 @@
+"""engram evaluate: how often the model is right."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from engram.cli.app import NOTHING, app, complain, note, print_json, progress
+from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, MaxPixels, SkipBad, open_store
+from engram.cli.sources import listed_pictures, tell_left_out
+
+_EXAMPLES = """Examples:
+
+engram evaluate birds.engram test/
+
+engram evaluate birds.engram test.csv                          # lines like garden/1.jpg,wren
+
+engram evaluate birds.engram test/ --html birds.html --json > birds.json"""
+
+
+@app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
+def evaluate(
+    model: ExistingModel,
+    folder: Folder,
+    skip_bad: SkipBad = False,
+    html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
+    max_pixels: MaxPixels = None,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """Count how often the model is right, class by class, and show what it takes for what.
+
+    The report is one file with small copies of the pictures that were taken for something else. Judge with pictures the
+    model has not learned from.
+    """
+    paths, labels = _labelled(folder, skip_bad)
+
+    from engram.store import evaluate_images
+    from engram.store.evaluation_page import write_evaluation_page
+
+    loaded = open_store(model, device).read()
+    with progress("evaluate") as update:
+        result = evaluate_images(loaded, paths, labels, device=device, progress=update)
+    for one in result.unreadable:
+        complain(f"cannot read {one.name}: {one.reason}")
+    if not result.pictures:
+        note(f"no picture in {folder} could be read")
+        raise typer.Exit(NOTHING)
+    if as_json:
+        print_json(result.as_json())
+    else:
+        table = Table(title=f"{result.accuracy:.1%} of {result.pictures:,} pictures right")
+        for heading in ("class", "pictures", "right", "most often taken for"):
+            table.add_column(heading, justify="right" if heading in ("pictures", "right") else "left", overflow="fold")
+        for name, total, right, other in result.per_class():
+            known = "" if name in loaded.names else " (not known to the model)"
+            table.add_row(escape(name + known), f"{total:,}", f"{right / total:.1%}", escape(other))
+        Console().print(table)
+    try:
+        write_evaluation_page(html, result, model=str(model), folder=str(folder))
+    except OSError as error:
+        raise ValueError(
+            f"the report cannot be written to {html}: {error.strerror or error}; give it another place with --html"
+        ) from error
+    note(f"report with {len(result.wrong):,} pictures that were taken for something else: {html}")
+
+
+def _labelled(folder: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
+    """Pictures, and the class of each."""
+    from engram.datasets import image_folder
+
+    if folder.is_file():
+        listed = listed_pictures(folder, skip_bad=skip_bad)
+        found = [(Path(path), name) for name, paths in listed.items() for path in paths]
+        return [path for path, _ in found], [name for _, name in found]
+    data = image_folder(folder)
+    split = data.test or data.train
+    tell_left_out(split.left_out)
+    return [Path(path) for path in split.images], split.labels
