@@ -103,7 +103,7 @@ class Server:
         )  # fmt: skip
         assert self.process.stdout is not None
         self.address = self.process.stdout.readline().strip()
-        self.client = httpx.Client(base_url=self.address.split("?")[0], timeout=60)
+        self.client = httpx.Client(base_url=self.address.split("?")[0], timeout=180)
         wait_for(lambda: self._answers())
 
     def _answers(self) -> bool:

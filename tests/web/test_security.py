@@ -44,7 +44,7 @@ def one(content: bytes = b"", **more):
     ("limits", "request_", "status", "message"),
     [
         ({"upload_bytes": 2_000_000}, one(bytes(2_100_000)), 413, "larger than 2 MB"),
-        ({"asked_at_once": 2}, {"files": [("picture", ("x", b"1"))] * 3}, 413, "more than 2 pictures in one request"),
+        ({"asked_at_once": 2}, {"files": [("picture", ("x", b"1"))] * 3}, 413, "more than 2 files in one request"),
         ({"pixels": 1_000_000}, one(png(1001, 1000)), 413, "1001×1000 pixels, more than 1 million"),
         ({"asked_pixels": 1_000_000}, {"files": [("picture", ("x", png(800, 800)))] * 2}, 413,
          "these pictures have 1 million pixels, more than 1 million; send fewer at once"),
@@ -77,7 +77,7 @@ def test_limits_hold_where_no_length_is_announced(open_client, model):
 @pytest.mark.parametrize(
     ("limits", "labels", "n", "status", "message"),
     [
-        ({"pictures": 3}, ["square"], 4, 413, "more than 3 pictures"),
+        ({"pictures": 3}, ["square"], 4, 413, "more than 3 files"),
         ({"taught_pixels": 100_000}, ["square"], 4, 413, "send fewer at once, or make them smaller"),
         ({}, ["square", "dots"], 3, 422, "3 pictures, but 2 labels"),
         ({}, [], 2, 422, "says nowhere what the pictures show"),

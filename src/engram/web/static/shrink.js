@@ -34,11 +34,16 @@ export async function redraw(source, scale, name, width = source.width, height =
   return new File([await canvas.convertToBlob({ type: "image/jpeg", quality: 0.92 })], name, { type: "image/jpeg" });
 }
 
-// Few at a time: a decoded photograph takes 200 MB. `done(file, why)` gets the picture to send, or why there is none.
+// Few at a time: a decoded photograph takes 200 MB. `done(file, why)` gets the picture to send, or why there is none; in
+// the order of the files, whichever is ready first.
 export async function prepareAll(files, done) {
-  const waiting = files.values();
+  const waiting = files.entries(), ready = [];
+  let next = 0;
   await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-    for (const file of waiting) await prepare(file).then((small) => done(small), (error) => done(file, error.message));
+    for (const [i, file] of waiting) {
+      ready[i] = await prepare(file).then((small) => [small], (error) => [file, error.message]);
+      for (; ready[next]; next += 1) done(...ready[next]);
+    }
   }));
 }
 
