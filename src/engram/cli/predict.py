@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
+from engram.cli.app import BAD_INPUT, NOTHING, app, cell, complain, note, print_json, printable, progress
 from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, open_store, percent
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ def predict(
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
-            typer.echo(f"{answer.path}: {answer.label} ({best})")
+            typer.echo(printable(f"{answer.path}: {answer.label} ({best})"))
     if unreadable:
         raise typer.Exit(BAD_INPUT)
 
@@ -171,6 +170,6 @@ def evaluate(
             table.add_column(heading, justify="right" if heading in ("pictures", "right") else "left", overflow="fold")
         for name, total, right, other in result.per_class():
             known = "" if name in loaded.names else " (not known to the model)"
-            table.add_row(escape(name + known), f"{total:,}", f"{right / total:.1%}", escape(other))
+            table.add_row(cell(name + known), f"{total:,}", f"{right / total:.1%}", cell(other))
         Console().print(table)
     note(f"report with {len(result.wrong):,} pictures that were taken for something else: {html}")

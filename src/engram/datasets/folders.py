@@ -4,11 +4,12 @@ from pathlib import Path
 
 from engram.datasets.dataset import DataError, Dataset, Split
 
+SPLITS = frozenset({"train", "test", "val", "valid", "validation"})
 SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 
 
 def image_folder(root: str | Path) -> Dataset:
-    """Read `root`/CLASS/… or, where there is a `root`/train, `root`/train/CLASS/… and `root`/test/CLASS/….
+    """Read `root`/CLASS/… or, where `root` is split, `root`/train/CLASS/… and `root`/test/CLASS/….
 
     Pictures may lie deeper inside their class's folder. Hidden files and folders are passed over; other files that are
     no pictures by their suffix are counted in `Split.ignored`. Classes are in alphabetical order.
@@ -16,7 +17,7 @@ def image_folder(root: str | Path) -> Dataset:
     root = Path(root).expanduser()
     if not root.is_dir():
         raise DataError(f"{root} is not a folder")
-    if not (root / "train").is_dir():
+    if not _is_split(root):
         train, classes = _split(root)
         return Dataset(root.resolve().name, train, None, classes)
     train, classes = _split(root / "train")
@@ -27,11 +28,11 @@ def image_folder(root: str | Path) -> Dataset:
 
 
 def class_folders(root: str | Path) -> dict[str, list[Path]]:
-    """The pictures of each class below `root`, or below `root`/train where there is one; a class may have none yet."""
+    """The pictures of each class below `root`, or its `train` where it is split; a class may have none yet."""
     root = Path(root).expanduser()
     if not root.is_dir():
         raise DataError(f"{root} is not a folder")
-    folder = root / "train" if (root / "train").is_dir() else root
+    folder = root / "train" if _is_split(root) else root
     return {entry.name: _pictures(entry)[0] for entry in _visible(folder) if entry.is_dir()}
 
 
@@ -56,6 +57,17 @@ def _split(folder: Path) -> tuple[Split, list[str]]:
         images += found
         labels += [entry.name] * len(found)
     return Split(images, labels, ignored), [entry.name for entry in classes]
+
+
+def _is_split(root: Path) -> bool:
+    """Whether `root`/train holds classes and is none: that has pictures of its own, or other classes beside it."""
+    if not (root / "train").is_dir():
+        return False
+    inside = _visible(root / "train")
+    if not any(entry.is_dir() for entry in inside) or any(entry.suffix.lower() in SUFFIXES for entry in inside):
+        return False
+    beside = [entry for entry in _visible(root) if entry.is_dir() and entry.name not in SPLITS]
+    return not any(_pictures(entry)[0] for entry in beside)
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -14,11 +14,11 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from engram.store import UNKNOWN, ImageBytes
+from engram.store.names import fault_of_name, fold
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
-_WITHOUT_JOINERS = {0x200C: None, 0x200D: None}
 
 _SWITCHES = {
     "keep_examples": "For a first lesson: keep vectors of some held-back pictures in the file, to check again later.",
@@ -109,28 +109,19 @@ def _first_number(error: Exception) -> int:
 
 
 def class_name(text: str, limits: Limits) -> str:
-    """The name of a class, in Unicode's composed form (NFC) and with single spaces; refused if it is not a valid name.
-
-    Control characters, and those that turn the direction of writing, are not printable. Joiners are not either, but
-    Persian words and many emoji are written with them.
-    """
+    """The name of a class, in Unicode's composed form (NFC) and with single spaces; refused if it is not valid."""
     name = unicodedata.normalize("NFC", " ".join(text.split()))
-    shown = name.translate(_WITHOUT_JOINERS)
-    if not shown or not shown.isprintable() or len(name) > limits.name_length:
+    fault = fault_of_name(name)
+    if len(name) > limits.name_length or (fault and fold(name) != UNKNOWN):
         raise RefusedError(422, f"the name of a class has 1 to {limits.name_length} printable characters")
-    if _form(name) == UNKNOWN:
-        raise RefusedError(422, f"a class cannot be called {UNKNOWN!r}: that is what pictures of no class are called")
+    if fault:
+        raise RefusedError(422, fault)
     return name
 
 
 def similar_name(name: str, known: Iterable[str]) -> str | None:
     """The first known name that differs from this one, but only in case or in how it is written in Unicode."""
-    return next((other for other in known if other != name and _form(other) == _form(name)), None)
-
-
-def _form(name: str) -> str:
-    folded = unicodedata.normalize("NFKC", name).casefold()
-    return unicodedata.normalize("NFKC", folded).translate(_WITHOUT_JOINERS)
+    return next((other for other in known if other != name and fold(other) == fold(name)), None)
 
 
 def form_schema(*, labelled: bool) -> dict[str, Any]:
