@@ -16,6 +16,8 @@ def require_readable(path: Path | None) -> Path | None:
     """Before anything slow is imported for a file that is not there."""
     if path is not None:
         try:
+            if path.is_fifo():  # opening it would wait for somebody to write into it
+                raise ModelFileError(f"cannot read {path}: it is no file, but a pipe or a device")
             path.open("rb").close()
         except OSError as error:
             raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
