@@ -300,9 +300,9 @@ def test_evaluating(engram, birds):
     assert {one["name"]: (one["pictures"], one["right"]) for one in done.json["classes"]} == {
         "blue": (3, 3), "green": (3, 0), "black": (1, 0),
     }  # fmt: skip
-    names, matrix = done.json["confusion"]["names"], np.array(done.json["confusion"]["matrix"])
-    assert names == ["blue", "green", "red", "black"]
-    assert matrix[1].tolist() == [0, 0, 3, 0]
+    confusion = {(one["class"], one["answer"]): one["pictures"] for one in done.json["confusion"]}
+    black = next(answer for truth, answer in confusion if truth == "black")
+    assert confusion == {("blue", "blue"): 3, ("green", "red"): 3, ("black", black): 1}
     assert done.json["unknown_to_the_model"] == ["black"]
     assert "broken.png" in done.err
     page = (birds / "out.html").read_text()

@@ -72,7 +72,7 @@ def test_an_unknown_setting_or_method_is_named():
         ("mas", "feature_rms", "x", "feature_rms must be a number or None, not 'x'"),
         ("mas", "consolidation", 3, "consolidation must be 'mas', 'si' or None, not 3"),
         ("whitened", "kept_bits", 16.0, "kept_bits must be 16, 32 or 64, not 16.0"),
-        ("whitened", "encoder", 3, "encoder must be settings by name or None, not 3"),
+        ("whitened", "encoder", 3, "encoder must be values by name or None, not 3"),
     ],
 )
 def test_an_impossible_setting_is_named(method, setting, value, message):

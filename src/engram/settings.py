@@ -51,6 +51,8 @@ def require_kind(name: str, value: Any, kind: Any) -> None:
 
 def _expected(value: Any, kind: Any) -> str:
     """What is expected in place of the value; nothing if it is of that kind."""
+    if kind is Any:
+        return ""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
         wanted = [_expected(value, one) for one in inner]
@@ -63,9 +65,10 @@ def _expected(value: Any, kind: Any) -> str:
         fits = isinstance(value, tuple) and all(type(one) is int for one in value)
         return "" if fits else "whole numbers in brackets, as [64, 32]"
     if origin is not None:
-        return "" if isinstance(value, origin) else "settings by name"
+        fits = isinstance(value, origin) and not any(_expected(one, inner[1]) for one in value.values())
+        return "" if fits else "values by name"
     if kind is float:
         fits = type(value) in (int, float) and math.isfinite(value)
         return "" if fits else "a number"
-    words = {int: "a whole number", bool: "true or false", types.NoneType: "None"}
+    words = {int: "a whole number", bool: "true or false", str: "text", types.NoneType: "None"}
     return "" if type(value) is kind else words.get(kind, kind.__name__)

@@ -7,7 +7,10 @@ import pytest
 import torch
 from scipy.optimize import minimize_scalar
 
+from engram.methods import tensors
+from engram.methods.whitened import Whitened
 from engram.nn import calibration
+from engram.nn.whitening import leave_one_out
 
 
 def answers(n: int, temperature: float, classes: int = 6, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -111,3 +114,37 @@ def test_a_share_lies_between_nothing_and_all():
 def test_nothing_calibrated_is_the_usual_temperature_and_no_threshold():
     assert calibration.temperature(None) == calibration.USUAL
     assert calibration.threshold(None, 0.05) is None
+
+
+def test_calibrating_takes_no_table_of_all_samples_by_all_classes(monkeypatch):
+    """But some samples, spread over the classes, so that fitting stays linear in the number of classes."""
+    judged = []
+
+    def watch(space, w, targets, counts):
+        judged.append(targets)
+        return leave_one_out(space, w, targets, counts)
+
+    monkeypatch.setattr(calibration, "leave_one_out", watch)
+    monkeypatch.setattr(calibration, "TABLE", 1000)
+    monkeypatch.setattr(calibration, "FEWEST", 7)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4)).astype(np.float32)
+    learner = Whitened(device="cpu")
+    learner.learn(X, np.repeat(np.arange(50), 3))
+    assert len(judged[0]) == 20
+    assert len(judged[0].unique()) == 20
+    assert judged[0].max() == 49
+    monkeypatch.setattr(calibration, "TABLE", 50)
+    Whitened(device="cpu").learn(X, np.repeat(np.arange(50), 3))
+    assert len(judged[1]) == 7
+
+
+def test_leaving_out_goes_chunk_by_chunk(monkeypatch):
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.repeat(np.arange(20), 3)
+    learner = Whitened(device="cpu")
+    learner.learn(X, y)
+    whole = learner.leave_one_out(X, y)
+    monkeypatch.setattr(tensors, "TABLE", 20 * 7)
+    parts = learner.leave_one_out(X, y)
+    assert parts.rows.tolist() == whole.rows.tolist()
+    np.testing.assert_allclose(parts.probabilities, whole.probabilities, rtol=1e-5)

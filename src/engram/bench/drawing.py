@@ -1,5 +1,6 @@
 """A figure is a few panels: side by side in a PNG, one by one in a page, where they wrap on a small screen."""
 
+import importlib.util
 import io
 import re
 import textwrap
@@ -54,6 +55,11 @@ class Figure:
     size: tuple[float, float] = (4.3, 3.3)
     columns: int = 3
     note: str = ""
+
+
+def can_draw() -> bool:
+    """Whether matplotlib is there."""
+    return importlib.util.find_spec("matplotlib") is not None
 
 
 def load_pyplot() -> Any:

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from statistics import mean, median
 
-from engram.bench.drawing import Figure, load_pyplot, save_png, svg
+from engram.bench.drawing import Figure, can_draw, save_png, svg
 from engram.bench.figures import FLAVOURS, accuracy, confusion, costs, memory, psi
 from engram.bench.results import Group, Json, Run, dataset_title, group, load
 from engram.bench.tables import psi_columns
@@ -39,7 +39,7 @@ _ABOUT = {
 
 
 def write_report(results: Sequence[Path | str | Json], out: Path | str) -> None:
-    """Write `report.html` and its figures to the folder `out`.
+    """Write `report.html` and its figures to the folder `out`; without matplotlib, everything but the figures.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def write_report(results: Sequence[Path | str | Json], out: Path | str) -> None:
     out : made if it is not there. The first data set and backbone give `psi.png`, `accuracy.png`, `confusion.png`,
         `memory.png` and `costs.png`, the next ones `psi-2.png`, and so on.
     """
-    load_pyplot()
+    drawing = can_draw()
     runs = load(results)
     groups = group(runs)
     folder = Path(out)
@@ -66,7 +66,7 @@ def write_report(results: Sequence[Path | str | Json], out: Path | str) -> None:
         rows = members.rows
         drawn = (psi(rows), accuracy(rows), confusion(rows), memory(rows))
         figures = [f for f in (*drawn, costs(rows, ("seconds", "peak_memory_bytes"))) if f.panels]
-        for figure in figures:
+        for figure in figures if drawing else ():
             save_png(figure, folder / f"{figure.name}{f'-{number}' if number > 1 else ''}.png", members.title)
         parts.append(_section(number, members, figures))
     parts.append(_runs(runs, groups))
@@ -86,7 +86,7 @@ def _section(number: int, group: Group, figures: Sequence[Figure]) -> str:
         heading, about = _ABOUT[figure.name]
         parts.append(f"<h3>{heading}</h3>" + (f"<p>{about}</p>" if about else ""))
         parts.append({"psi": _psi_table, "memory": _memory_table}.get(figure.name, lambda _: "")(group))
-        parts.append(_panels(figure, str(number)))
+        parts.append(_panels(figure, str(number)) if can_draw() else '<p class="note">Drawn with matplotlib only.</p>')
         parts.append(_accuracy_table(group) if figure.name == "accuracy" else "")
     return "\n".join([*parts, "</section>"])
 

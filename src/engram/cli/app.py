@@ -1,9 +1,11 @@
 """What all commands share: the application, the console, progress, errors and exit codes."""
 
+import codecs
 import contextlib
 import functools
 import inspect
 import json
+import re
 import sys
 import traceback
 import warnings
@@ -32,6 +34,7 @@ NOTHING, BAD_INPUT, DAMAGED, INTERRUPTED = 1, 2, 3, 130
 console = Console(stderr=True)
 _errors = Console(stderr=True)
 _debugging = False
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -89,8 +92,8 @@ app = App(
 def main() -> None:
     """Run the command; an expected error is one line that says what to do, and an exit code of its kind."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a file's name need not be text
-            stream.reconfigure(errors="surrogateescape")
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="engram")
     if not sys.warnoptions:  # they are for developers
         warnings.simplefilter("ignore")
     try:
@@ -100,6 +103,27 @@ def main() -> None:
         if status is None:
             raise
     sys.exit(status or 0)
+
+
+def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:
+    """A file's name need not be text, and goes out as it is; what the encoding of a stream does not have becomes ?."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    code = ord(error.object[error.start])
+    return bytes([code - 0xDC00]) if 0xDC80 <= code <= 0xDCFF else "?", error.start + 1
+
+
+codecs.register_error("engram", _encode_anyway)
+
+
+def printable(text: str) -> str:
+    """Text whose control characters, and those that turn text around, a terminal shows and does not obey."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def cell(text: str) -> str:
+    """Text as a table of rich takes it, brackets and all."""
+    return escape(printable(text))
 
 
 def _explain(error: Exception) -> int | None:
@@ -125,19 +149,19 @@ def _say(error: Exception, message: str, status: int) -> int:
         _errors.print(
             "".join(traceback.format_exception(error)).rstrip(), highlight=False, markup=False, soft_wrap=True
         )
-    line = " ".join(message.split())
+    line = printable(" ".join(message.split()))
     _errors.print(f"[bold red]error:[/] {escape(line)}", highlight=False, soft_wrap=True)
     return status
 
 
 def note(text: str) -> None:
     """Tell a person something, on stderr, unless they asked for quiet."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+    console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def complain(text: str) -> None:
     """Tell a person that something went wrong, though the work goes on."""
-    _errors.print(text, highlight=False, markup=False, soft_wrap=True)
+    _errors.print(printable(text), highlight=False, markup=False, soft_wrap=True)
 
 
 def print_json(value: Any) -> None:

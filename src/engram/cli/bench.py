@@ -14,7 +14,7 @@ from rich.table import Table
 
 from engram.cli.app import app, console, note, print_json, progress
 from engram.cli.groups import Source, expand
-from engram.cli.options import RESEARCH, AsJson
+from engram.cli.options import RESEARCH, AsJson, note_missing_pictures
 
 if TYPE_CHECKING:
     from engram.bench.inputs import Inputs
@@ -99,6 +99,7 @@ def bench(
     )
     records = _run(plan, presets)["records"]
     write_report([out / "results.json"], out)
+    note_missing_pictures()
     measured = ("psi_base", "psi_new", "psi_all", "final_accuracy")
     if as_json:
         shown = ("dataset", "backbone", "method", "preset", *measured)
@@ -170,6 +171,7 @@ def report(
 
     target = out or (runs[0] if runs[0].is_dir() else runs[0].parent)
     write_report(runs, target)
+    note_missing_pictures()
     page = target / "report.html"
     if as_json:
         print_json({"report": str(page)})

@@ -8,8 +8,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from engram.cli.app import app, console, note, progress
-from engram.cli.options import RESEARCH, Device
+from engram.cli.app import app, console, note, print_json, progress
+from engram.cli.options import RESEARCH, Device, note_missing_pictures
 
 
 @app.command(rich_help_panel=RESEARCH)
@@ -23,7 +23,7 @@ def demo(
 ) -> None:
     """Learn handwritten digits, five at first, then five more one by one, and show how much was remembered."""
     from engram.bench.demo import demonstrate
-    from engram.bench.drawing import save_png
+    from engram.bench.drawing import can_draw, save_png
 
     with progress("handwritten digits") as update:
         result = demonstrate(seed=seed, device=device, progress=update)
@@ -38,9 +38,11 @@ def demo(
         psi = (f"{row[part]:.3f}" for part in ("psi_base", "psi_new", "psi_all"))
         table.add_row(row["method"], *psi, f"{row['seconds']:.1f}")
     (console if json_path == "-" else Console()).print(table)
-    save_png(result.draw(), plot, "Handwritten digits: five first, then one at a time")
-    note(f"accuracy over increments: {plot}")
+    if can_draw():
+        save_png(result.draw(), plot, "Handwritten digits: five first, then one at a time")
+        note(f"accuracy over increments: {plot}")
+    note_missing_pictures()
     if json_path == "-":
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found)
     elif json_path is not None:
-        Path(json_path).write_text(json.dumps(found, indent=2) + "\n")
+        Path(json_path).write_text(json.dumps(found, indent=2, allow_nan=False) + "\n")

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from engram.cli.app import NOTHING, app, complain, note, print_json, progress
+from engram.cli.app import NOTHING, app, cell, complain, note, print_json, progress
 from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, MaxPixels, SkipBad, open_store
 from engram.cli.sources import listed_pictures, tell_left_out
 
@@ -57,7 +56,7 @@ def evaluate(
             table.add_column(heading, justify="right" if heading in ("pictures", "right") else "left", overflow="fold")
         for name, total, right, other in result.per_class():
             known = "" if name in loaded.names else " (not known to the model)"
-            table.add_row(escape(name + known), f"{total:,}", f"{right / total:.1%}", escape(other))
+            table.add_row(cell(name + known), f"{total:,}", f"{right / total:.1%}", cell(other))
         Console().print(table)
     try:
         write_evaluation_page(html, result, model=str(model), folder=str(folder))

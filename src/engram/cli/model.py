@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from engram.cli.app import app, note, print_json
+from engram.cli.app import app, cell, note, print_json, printable
 from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store, percent
 from engram.errors import NothingToDoError
 
@@ -43,7 +42,7 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         print_json({**about, "accuracy": accuracy, "basis": basis, "not_stored": not_stored})
         return
     out = Console(highlight=False)
-    table = Table(title=f"{escape(str(model))}: {len(about['classes'])} classes")
+    table = Table(title=f"{cell(str(model))}: {len(about['classes'])} classes")
     for heading in ("class", "pictures", "right", "taken for", "learned", "increment"):
         numeric = heading in ("pictures", "right", "increment")
         table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
@@ -52,7 +51,7 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         right = "" if one["right"] is None else percent(one["right"])
         increment = {None: "", 0: "base"}.get(one["increment"], str(one["increment"]))
         taken = ", ".join(list(one["taken_for"])[:2])
-        table.add_row(escape(one["name"]), pictures, right, escape(taken), one["learned"] or "", increment)
+        table.add_row(cell(one["name"]), pictures, right, cell(taken), one["learned"] or "", increment)
     out.print(table)
     if any(health.classes.values()):
         out.print(_RIGHT[health.basis], markup=False, soft_wrap=True)
@@ -102,7 +101,7 @@ def history(model: ExistingModel, as_json: AsJson = False) -> None:
     if not events:
         raise NothingToDoError(f"{model} has no history; it was not made by engram learn")
     for event in events:
-        typer.echo(f"{event.when}  {describe(event)}")
+        typer.echo(printable(f"{event.when}  {describe(event)}"))
 
 
 def describe(event: "Event") -> str:

@@ -16,6 +16,8 @@ def require_readable(path: Path | None) -> Path | None:
     """Before anything slow is imported for a file that is not there."""
     if path is not None:
         try:
+            if path.is_fifo():  # opening it would wait for somebody to write into it
+                raise ModelFileError(f"cannot read {path}: it is no file, but a pipe or a device")
             path.open("rb").close()
         except OSError as error:
             raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
@@ -100,3 +102,11 @@ def percent(share: float) -> str:
 def megabytes(count: int) -> str:
     """A size for people."""
     return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count / 1e3:,.1f} kB"
+
+
+def note_missing_pictures() -> None:
+    """Say that nothing was drawn, and how to have it drawn, where matplotlib is missing."""
+    from engram.bench.drawing import can_draw
+
+    if not can_draw():
+        note("no picture was drawn: that needs matplotlib; install it with: pip install 'engram[plot]'")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, progress
+from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, printable, progress
 from engram.cli.options import MAIN, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
 from engram.cli.sources import tell_left_out
 
@@ -116,7 +116,7 @@ def predict(
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
-            typer.echo(f"{answer.path}: {answer.label} ({best})")
+            typer.echo(printable(f"{answer.path}: {answer.label} ({best})"))
     if unreadable:
         raise typer.Exit(BAD_INPUT)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engram.datasets.dataset import DataError, Dataset, LeftOut, Split
 
+SPLITS = frozenset({"train", "test", "val", "valid", "validation"})
 SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 _HEIC = frozenset({".heic", ".heif"})
 
@@ -20,7 +21,7 @@ class ClassFolders:
 
 
 def image_folder(root: str | Path) -> Dataset:
-    """Read `root`/CLASS/… or, where there is a `root`/train, `root`/train/CLASS/… and `root`/test/CLASS/….
+    """Read `root`/CLASS/… or, where `root` is split, `root`/train/CLASS/… and `root`/test/CLASS/….
 
     Pictures may lie deeper inside their class's folder. Hidden files and folders are passed over; other files that are
     no pictures are in `Split.left_out`. Classes are in alphabetical order.
@@ -28,7 +29,7 @@ def image_folder(root: str | Path) -> Dataset:
     root = Path(root).expanduser()
     if not root.is_dir():
         raise DataError(f"{root} is not a folder")
-    if not (root / "train").is_dir():
+    if not _is_split(root):
         train, classes = _split(root)
         return Dataset(root.resolve().name, train, None, classes)
     train, classes = _split(root / "train")
@@ -39,13 +40,13 @@ def image_folder(root: str | Path) -> Dataset:
 
 
 def scan_classes(root: str | Path) -> ClassFolders:
-    """The pictures of each class below `root`, or below `root`/train where there is one; and what is left out."""
+    """The pictures of each class below `root`, or its `train` where it is split; and what is left out."""
     root = Path(root).expanduser()
     if not root.is_dir():
         raise DataError(f"{root} is not a folder")
     classes: dict[str, list[Path]] = {}
     left_out: list[LeftOut] = []
-    for entry in _visible(root / "train" if (root / "train").is_dir() else root):
+    for entry in _visible(root / "train" if _is_split(root) else root):
         if entry.is_dir():
             classes[entry.name], others = scan_pictures(entry)
             left_out += others
@@ -104,6 +105,17 @@ def _split(folder: Path) -> tuple[Split, list[str]]:
     labelled = [(path, name) for name, pictures in found.classes.items() for path in pictures]
     split = Split([path for path, _ in labelled], [name for _, name in labelled], tuple(found.left_out))
     return split, list(found.classes)
+
+
+def _is_split(root: Path) -> bool:
+    """Whether `root`/train holds classes and is none: that has pictures of its own, or other classes beside it."""
+    if not (root / "train").is_dir():
+        return False
+    inside = _visible(root / "train")
+    if not any(entry.is_dir() for entry in inside) or any(entry.suffix.lower() in SUFFIXES for entry in inside):
+        return False
+    beside = [entry for entry in _visible(root) if entry.is_dir() and entry.name not in SPLITS]
+    return not any(scan_pictures(entry)[0] for entry in beside)
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -7,7 +7,9 @@ could change what is loaded is noticed, and nothing in the file is ever executed
 
 import hashlib
 import json
+import math
 import os
+import stat
 from typing import Any
 
 import torch
@@ -53,11 +55,7 @@ def write(path: str | os.PathLike[str], tensors: dict[str, Tensor], header: dict
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read a model file whole, or raise a ModelFileError that says what is wrong with it."""
-    try:
-        with open(path, "rb"):
-            pass
-    except OSError as error:
-        raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
+    require_readable(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -78,13 +76,25 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Tensor], dict[str, Any
     return tensors, header
 
 
+def require_readable(path: str | os.PathLike[str]) -> None:
+    """ModelFileError for what cannot be opened; opening a pipe would wait for somebody to write into it."""
+    try:
+        mode = os.stat(path).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            raise ModelFileError(f"cannot read {path}: it is no file, but a pipe or a device")
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ModelFileError(f"cannot read {path}: {error.strerror}") from error
+
+
 def one_line(error: BaseException) -> str:
     """What an error says, without line breaks; its kind if it says nothing."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _checked_header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
-    outer = json.loads(text)
+    outer = json.loads(text, parse_float=_finite, parse_constant=_finite)
     header: dict[str, Any] = outer["header"]
     if outer["checksum"] != _digest(_canonical(header)):
         raise DamagedModelError(f"{path} is damaged: its header does not match its checksum")
@@ -97,6 +107,13 @@ def _checked_header(path: str | os.PathLike[str], text: str) -> dict[str, Any]:
     if not isinstance(header["tensors"], dict):
         raise TypeError("its header lists no tensors")
     return header
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"its header holds {text}")
+    return value
 
 
 def _fingerprint(tensor: Tensor) -> dict[str, Any]:

@@ -140,12 +140,16 @@ class TensorLearner(Learner):
     @read
     def leave_one_out(self, X: ArrayLike | Tensor, y: Iterable[Any]) -> LeftOut | None:
         """What the learner would say to samples it has just learned had it not; None for a method that cannot tell."""
-        targets = self._targets(y)
-        found = self._left_out(self._features(X), targets)
-        if found is None:
-            return None
-        best = (found[0].double() / self.temperature).softmax(dim=1).max(dim=1)
-        return LeftOut(best.indices.cpu().numpy(), best.values.cpu().numpy())
+        targets, parts = self._targets(y), self._chunks(X)
+        rows, probabilities = [], []
+        for x, own in zip(parts, targets.split([len(part) for part in parts]), strict=True):
+            found = self._left_out(x, own)
+            if found is None:
+                return None
+            best = (found[0].double() / self.temperature).softmax(dim=1).max(dim=1)
+            rows.append(best.indices)
+            probabilities.append(best.values)
+        return LeftOut(torch.cat(rows).cpu().numpy(), torch.cat(probabilities).cpu().numpy())
 
     @classmethod
     def leaves_out(cls) -> bool:

@@ -13,6 +13,7 @@ GROWTH = 1.1  # samples now over samples when calibrated last, from which on it 
 MEMORY = 0.9  # weight of all earlier calibrations beside a new one: the space they were measured in has moved on
 BINS, WIDEST = 512, 10.0  # of the histogram of familiarity, over its inverse hyperbolic sine: fine near 0, and far
 USUAL, DOUBT = 0.03, 5.0  # a temperature to start from, and how many wrong answers it takes to leave it
+TABLE, FEWEST = 2**22, 256  # scores a task is calibrated with at most, and samples at least: so it is linear in classes
 COLDEST, HOTTEST, STEPS = 1e-3, 1.0, 40
 
 
@@ -26,8 +27,12 @@ def calibrate(
     several = counts[targets] > 1
     if len(counts) < 2 or not several.any() or (before is not None and counts.sum() < GROWTH * before[0]):
         return before
-    space, own = make_space(), targets[several]
-    scores, familiarity = leave_one_out(space, space.whiten(z[several]), own, counts)
+    judged = several.nonzero().flatten()
+    most = max(FEWEST, TABLE // len(counts))
+    if len(judged) > most:  # evenly, as samples of a class often follow each other
+        judged = judged[torch.linspace(0, len(judged) - 1, most, device=judged.device).round().long()]
+    space, own = make_space(), targets[judged]
+    scores, familiarity = leave_one_out(space, space.whiten(z[judged]), own, counts)
     return pool(before, int(counts.sum()), scores, familiarity, own)
 
 

@@ -15,9 +15,9 @@ from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
-from engram.store.names import similar_name
+from engram.store.names import UNKNOWN, similar_name
 from engram.store.plan import Plan
-from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
+from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
 

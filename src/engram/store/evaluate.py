@@ -1,11 +1,10 @@
 """How often a model is right on images whose class is known."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from engram.images import Unreadable
 from engram.store.model_store import Model
@@ -25,13 +24,14 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Answers compared with the truth. `matrix[i, j]` counts images of `names[i]` that were taken for `names[j]`.
+    """Answers compared with the truth. `counts[truth, answer]` are images of the one that were taken for the other.
 
-    Classes in the folder that the model does not know have a row and an empty column.
+    `names` are the classes that the model knows, and those in the folder that it does not. Pairs that never came up are
+    not in `counts`: there are few of them even where there are very many classes.
     """
 
     names: list[str]
-    matrix: np.ndarray[Any, Any]
+    counts: Counter[tuple[str, str]]
     wrong: list[Mistake]
     unreadable: list[Unreadable]
     strange: list[str]
@@ -39,22 +39,26 @@ class Evaluation:
     @property
     def pictures(self) -> int:
         """How many images were answered."""
-        return int(self.matrix.sum())
+        return self.counts.total()
 
     @property
     def accuracy(self) -> float:
         """The share of right answers."""
-        return float(np.trace(self.matrix)) / max(1, self.pictures)
+        return sum(n for (truth, answer), n in self.counts.items() if truth == answer) / max(1, self.pictures)
 
     def per_class(self) -> list[tuple[str, int, int, str]]:
         """Name, pictures, right answers and the most frequent wrong one ("") of every class that has pictures."""
+        answers = dict[str, Counter[str]]()
+        for name in self.names:  # which of several that came up alike is told follows their order
+            answers[name] = Counter()
+        place = {name: i for i, name in enumerate(self.names)}
+        for truth, answer in sorted(self.counts, key=lambda pair: place[pair[1]]):
+            answers[truth][answer] = self.counts[truth, answer]
         rows = []
-        for i, name in enumerate(self.names):
-            if total := int(self.matrix[i].sum()):
-                others = self.matrix[i].copy()
-                others[i] = 0
-                rows.append((name, total, int(self.matrix[i, i]), self.names[others.argmax()] if others.any() else ""))
-        return rows
+        for name, found in answers.items():
+            wrong = Counter({answer: n for answer, n in found.items() if answer != name}).most_common(1)
+            rows.append((name, found.total(), found[name], wrong[0][0] if wrong else ""))
+        return [row for row in rows if row[1]]
 
     def as_json(self) -> dict[str, Any]:
         """Every number."""
@@ -66,7 +70,9 @@ class Evaluation:
                 for name, total, right, _ in self.per_class()
             ],
             "unknown_to_the_model": self.strange,
-            "confusion": {"names": self.names, "matrix": self.matrix.tolist()},
+            "confusion": [
+                {"class": truth, "answer": answer, "pictures": n} for (truth, answer), n in sorted(self.counts.items())
+            ],
             "wrong": [{**vars(one), "path": str(one.path)} for one in self.wrong],
             "unreadable": [{"path": one.name, "reason": one.reason} for one in self.unreadable],
         }
@@ -83,8 +89,7 @@ def evaluate_images(
     """Ask about images whose class is known."""
     strange = sorted(set(labels) - set(model.names))
     names = model.names + strange
-    row_of = {name: i for i, name in enumerate(names)}
-    matrix = np.zeros((len(names), len(names)), np.int64)
+    counts = Counter[tuple[str, str]]()
     wrong: list[Mistake] = []
     unreadable: list[Unreadable] = []
     for done, answer in enumerate(predict_images(model, images, top=1, device=device), 1):
@@ -94,8 +99,8 @@ def evaluate_images(
             unreadable.append(answer)
             continue
         truth = labels[answer.position]
-        matrix[row_of[truth], row_of[answer.label]] += 1
+        counts[truth, answer.label] += 1
         if answer.label != truth:
             image = images[answer.position]
             wrong.append(Mistake(image, truth, answer.label, answer.similarity, answer.probability))
-    return Evaluation(names, matrix, wrong, unreadable, strange)
+    return Evaluation(names, counts, wrong, unreadable, strange)

@@ -76,10 +76,11 @@ def _matrix(result: Evaluation) -> str:
     margin = 6 * max((min(len(name), 30) for name in result.names), default=0) + 8 if labelled else 0
     side = n * cell
     marks = [f'<rect class="grid" x="{margin}" y="{margin}" width="{side}" height="{side}"/>']
-    totals = result.matrix.sum(axis=1)
-    for i, j in zip(*result.matrix.nonzero(), strict=True):
-        count, share = int(result.matrix[i, j]), result.matrix[i, j] / totals[i]
-        title = f"{result.names[i]} taken for {result.names[j]}: {count} of {totals[i]}"
+    totals = {name: total for name, total, _, _ in result.per_class()}
+    place = {name: i for i, name in enumerate(result.names)}
+    for (truth, answer), count in sorted(result.counts.items(), key=lambda one: tuple(place[name] for name in one[0])):
+        i, j, share = place[truth], place[answer], count / totals[truth]
+        title = f"{truth} taken for {answer}: {count} of {totals[truth]}"
         x, y = margin + j * cell, margin + i * cell
         kind = "right" if i == j else "wrong"
         marks.append(

@@ -3,12 +3,15 @@
 It is in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from engram.errors import DamagedModelError
+from engram.settings import require_kind
 
+R = TypeVar("R", bound=Any)
 What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge"]
 Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
@@ -127,18 +130,27 @@ class Notes:
     def from_json(cls, content: dict[str, Any], path: object) -> Self:
         """The notes in a model file; empty ones for a file that the estimator saved."""
         try:
+            own = {name: content[name] for name in ("version", "keep", "keep_examples", "refuse") if name in content}
             unknown = content.get("unknown")
-            return cls(
-                version=int(content.get("version", 1)),
-                keep=int(content.get("keep", 3)),
-                keep_examples=bool(content.get("keep_examples", False)),
-                refuse=float(content.get("refuse", UNKNOWN_SHARE)),
-                unknown=unknown and Unknown(**unknown),
-                history=tuple(Event(**event) for event in content.get("history", ())),
-                classes={name: ClassRecord(**record) for name, record in content.get("classes", {}).items()},
+            return _checked(
+                cls(
+                    **own,
+                    unknown=None if unknown is None else _checked(Unknown(**unknown)),
+                    history=tuple(_checked(Event(**event)) for event in content.get("history", ())),
+                    classes={name: _checked(ClassRecord(**one)) for name, one in content.get("classes", {}).items()},
+                ),
+                ("version", "keep", "keep_examples", "refuse"),
             )
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedModelError(f"{path} is damaged: its notes are not engram's ({error})") from error
+
+
+def _checked(record: R, names: Sequence[str] | None = None) -> R:
+    """A record whose values are of the kinds it declares."""
+    for one in fields(record):
+        if names is None or one.name in names:
+            require_kind(one.name, getattr(record, one.name), one.type)
+    return record
 
 
 def now() -> str:

@@ -20,6 +20,7 @@ from engram.store.history import ClassRecord, Event, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
+from engram.store.names import fault_of_name
 from engram.store.plan import Plan
 from engram.store.report import Array, Examples, Learned, Report, Step, Suspect, Tell
 
@@ -95,13 +96,23 @@ class _Session:
         self.examples: Examples = {}
         with self.store.changing("learn"):
             if self.store.exists():
-                model = self._learn_increments(self.store.read(self.backbone), classes, examples)
+                model = self.store.read(self.backbone)
+                model = self._learn_increments(model, self._well_named(classes, model.names), examples)
             else:
-                model = self._learn_base(classes)
+                model = self._learn_base(self._well_named(classes, ()))
         self.report.misfits.sort(key=lambda one: -one.probability)
         self.report.check_new = check(model.clf, self.report.held)
         self.report.names, self.report.seconds = model.names, time.perf_counter() - began
         return self.report
+
+    def _well_named(self, classes: Classes, known: Sequence[str]) -> Classes:
+        """The classes but those that cannot be called so, which are entered into the report."""
+        faults = {name: fault for name in classes if name not in set(known) and (fault := fault_of_name(name))}
+        self.report.skipped += faults.items()
+        if faults and len(faults) == len(classes):
+            name, fault = next(iter(faults.items()))
+            raise ValueError(f"{name!r}: {fault}")
+        return {name: images for name, images in classes.items() if name not in faults}
 
     def _learn_base(self, classes: Classes) -> Model:
         """Learn all classes at once, into a new model."""

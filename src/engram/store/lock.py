@@ -48,7 +48,10 @@ def model_lock(
         ) from error
     try:
         about = {"pid": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": now()}
-        record.write_text(json.dumps(about))
+        with contextlib.suppress(FileNotFoundError):
+            record.unlink()
+        with record.open("x") as new:  # a new file: what lies there may be a link to something else
+            json.dump(about, new)
         yield
     finally:
         # Both go while the lock is held; whoever opened the file in between notices that it is gone, and starts over.

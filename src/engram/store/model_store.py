@@ -22,6 +22,7 @@ from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
 from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
 from engram.store.lock import model_lock
+from engram.store.names import require_name
 from engram.store.report import Examples
 from engram.store.versions import Versions
 
@@ -193,6 +194,7 @@ class ModelStore:
             label = before.label(old)
             if old == new:
                 raise NothingToDoError(f"the class is called {new!r} already")
+            require_name(new)
             before.clf.rename(label, before.as_label(new))
             event = Event(now(), "rename", {old: 0}, new_name=new)
             notes = before.notes.after(event, classes=before.notes.renamed(old, new))

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from engram.images import Lookable, Unreadable, source_name, stream
 from engram.store.model_store import Model
-
-UNKNOWN = "unknown"
+from engram.store.names import UNKNOWN
 
 
 class Ranked(NamedTuple):

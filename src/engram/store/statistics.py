@@ -7,6 +7,7 @@ from engram.store.history import Notes
 from engram.store.image_bytes import Source
 from engram.store.learn import Classes
 from engram.store.model_store import Model, ModelStore
+from engram.store.names import require_name
 from engram.store.plan import Plan
 from engram.store.report import Learned, Report, Step, Tell
 
@@ -21,6 +22,8 @@ def write_statistics(
     """
     if min_count < 1:
         raise ValueError(f"min_count must be at least 1, not {min_count}")
+    for name in classes:
+        require_name(name)
     report = Report()
     with store.changing("learn"):
         if store.exists():

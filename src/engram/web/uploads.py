@@ -13,7 +13,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
 from engram.store import UNKNOWN, ImageBytes
-from engram.store.names import WITHOUT_JOINERS, fold_name
+from engram.store.names import fault_of_name, fold_name
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.
@@ -113,17 +113,13 @@ def _first_number(error: Exception) -> int:
 
 
 def class_name(text: str, limits: Limits) -> str:
-    """The name of a class, in Unicode's composed form (NFC) and with single spaces; refused if it is not a valid name.
-
-    Control characters, and those that turn the direction of writing, are not printable. Joiners are not either, but
-    Persian words and many emoji are written with them.
-    """
+    """The name of a class, in Unicode's composed form (NFC) and with single spaces; refused if it is not valid."""
     name = unicodedata.normalize("NFC", " ".join(text.split()))
-    shown = name.translate(WITHOUT_JOINERS)
-    if not shown or not shown.isprintable() or len(name) > limits.name_length:
+    fault = fault_of_name(name)
+    if len(name) > limits.name_length or (fault and fold_name(name) != UNKNOWN):
         raise RefusedError(422, f"the name of a class has 1 to {limits.name_length} printable characters")
-    if fold_name(name) == UNKNOWN:
-        raise RefusedError(422, f"a class cannot be called {UNKNOWN!r}: that is what pictures of no class are called")
+    if fault:
+        raise RefusedError(422, fault)
     return name
 
 
