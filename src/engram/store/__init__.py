@@ -20,9 +20,11 @@ from engram.store.plan import Plan
 from engram.store.predict import UNKNOWN, Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
+from engram.store.taxonomy import SURE, Namer, read_taxonomy
 
 __all__ = [
     "EXAMPLES",
+    "SURE",
     "UNKNOWN",
     "Answer",
     "Basis",
@@ -41,6 +43,7 @@ __all__ = [
     "Model",
     "ModelBusyError",
     "ModelStore",
+    "Namer",
     "Notes",
     "NothingToDoError",
     "Plan",
@@ -60,6 +63,7 @@ __all__ = [
     "plan_merge",
     "predict_images",
     "prepare",
+    "read_taxonomy",
     "similar_name",
     "tell_what_is_kept",
     "twins",
