@@ -265,6 +265,32 @@ def test_a_coarser_name_when_unsure(engram, birds):
     assert "at most 1, not 7" in engram(*ask, "--taxonomy", "t.csv", "--sure", "7").err
 
 
+def test_pictures_as_they_come(engram, birds, monkeypatch):
+    from engram.store import inbox
+
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(inbox.time, "sleep", sleep)
+    (paint(birds / "in", "red", n=2, seed=9) / "red" / "bad.png").write_bytes(b"no")
+    done = engram("watch", "m.engram", "in", "--every", "0.5")
+    assert (done.code, looks) == (0, [0.5, 0.5])
+    assert done.out == "in/red/9-0.png: red (red 100 %)\nin/red/9-1.png: red (red 100 %)\n"
+    assert done.err.splitlines() == [
+        "watching in, answers go to answers.csv; Ctrl-C ends it",
+        "cannot read in/red/bad.png: not a picture in any format Pillow knows",
+    ]
+    assert len((birds / "answers.csv").read_text().splitlines()) == 4
+    assert engram("watch", "m.engram", "nowhere").err == "error: nowhere is not a folder\n"
+    assert "cannot write no/a.csv: No such file" in engram("watch", "m.engram", "in", "--out", "no/a.csv").err
+    assert "--unknown takes auto or" in engram("watch", "m.engram", "in", "--unknown", "x", "--out", "b.csv").err
+    assert not (birds / "b.csv").exists()
+
+
 def test_unknown_by_the_methods_own_rule(engram, birds):
     """`--unknown SHARE` is the share of pictures of known classes that one is ready to lose."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 28, 3), dtype=np.uint8)

@@ -11,6 +11,7 @@ from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
+from engram.store.inbox import AnswerLog, watch_inbox
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
@@ -27,6 +28,7 @@ __all__ = [
     "SURE",
     "UNKNOWN",
     "Answer",
+    "AnswerLog",
     "Basis",
     "Check",
     "ClassHealth",
@@ -69,5 +71,6 @@ __all__ = [
     "twins",
     "unknown_threshold",
     "watch_folder",
+    "watch_inbox",
     "write_statistics",
 ]
