@@ -75,7 +75,7 @@ def test_a_line_that_was_cut_off_is_answered_again(watched, tmp_path, out):
     assert watched(nothing, out=out) == ["red"]
     after = (tmp_path / out).read_bytes()
     assert after.splitlines()[:-1] == before.splitlines()[:-1]
-    assert b"7-2.png" in after.splitlines()[-1]
+    assert after.splitlines()[-1].count(b"7-2.png") == 1
     if out == "a.jsonl":
         rows = [json.loads(line) for line in before.splitlines()]
         assert [row["path"] for row in rows] == ["7-0.png", "7-1.png", "7-2.png"]
