@@ -235,6 +235,62 @@ def test_only_these_answers(engram, birds):
     assert "the model knows none of the classes in --among dodo,moa" in none.err
 
 
+def test_a_coarser_name_when_unsure(engram, birds):
+    paint(birds / "varied", "red", "green", "blue", n=40, spread=40)
+    engram("learn", "v.engram", "varied", *NEW, "--holdout", "0")
+    (birds / "blends").mkdir()
+    for i in range(41):  # from red to green
+        Image.new("RGB", (28, 20), (200 - 4 * i, 40 + 4 * i, 30)).save(birds / "blends" / f"{i:02}.png")
+    blends = engram("predict", "v.engram", "blends", "--json").json
+    between = min(blends, key=lambda one: one["probability"])["path"]
+    (birds / "t.csv").write_text("class,parent\nred,warm,colour\ngreen,warm\nblue,cold,colour\n")
+    ask = ("predict", "v.engram", between, "blends/00.png", "--json")
+    plain = engram(*ask).json
+    shares = {one["label"]: one["probability"] for one in plain[0]["top"]}
+    assert max(shares.values()) < 0.9 < min(shares["red"] + shares["green"], plain[1]["probability"])
+    named = engram(*ask, "--taxonomy", "t.csv", "--sure", "0.9").json
+    assert [one["label"] for one in named] == ["warm", "red"]
+    assert named[0]["label_probability"] == pytest.approx(shares["red"] + shares["green"], abs=2e-4)
+    assert named[0]["top"] == plain[0]["top"]
+    assert "label_probability" not in plain[0]
+    one = engram("predict", "v.engram", between, "--taxonomy", "t.csv", "--sure", "0.9", "--csv").out
+    assert next(csv.DictReader(io.StringIO(one)))["label_probability"] == str(named[0]["label_probability"])
+    assert engram(*ask, "--taxonomy", "t.csv", "--among", "red,blue", "--sure", "0.9").json[0]["label"] == "red"
+    (birds / "u.csv").write_text("blue,cold\n")
+    lost = engram(*ask, "--taxonomy", "u.csv", "--sure", "0.9").json[0]
+    assert (lost["label"], "label_probability" in lost) == ("unknown", False)
+    refused = engram(*ask, "--taxonomy", "t.csv", "--unknown", "0.9999").json[0]
+    assert (refused["label"], "label_probability" in refused) == ("unknown", False)
+    assert "--sure belongs to --taxonomy" in engram(*ask, "--sure", "0.5").err
+    assert "at most 1, not 7" in engram(*ask, "--taxonomy", "t.csv", "--sure", "7").err
+
+
+def test_pictures_as_they_come(engram, birds, monkeypatch):
+    from engram.store import inbox
+
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(inbox.time, "sleep", sleep)
+    (paint(birds / "in", "red", n=2, seed=9) / "red" / "bad.png").write_bytes(b"no")
+    done = engram("watch", "m.engram", "in", "--every", "0.5")
+    assert (done.code, looks) == (0, [0.5, 0.5])
+    assert done.out == "in/red/9-0.png: red (red 100 %)\nin/red/9-1.png: red (red 100 %)\n"
+    assert done.err.splitlines() == [
+        "watching in, answers go to answers.csv; Ctrl-C ends it",
+        "cannot read in/red/bad.png: not a picture in any format Pillow knows",
+    ]
+    assert len((birds / "answers.csv").read_text().splitlines()) == 4
+    assert engram("watch", "m.engram", "nowhere").err == "error: nowhere is not a folder\n"
+    assert "cannot write no/a.csv: No such file" in engram("watch", "m.engram", "in", "--out", "no/a.csv").err
+    assert "--unknown takes auto or" in engram("watch", "m.engram", "in", "--unknown", "x", "--out", "b.csv").err
+    assert not (birds / "b.csv").exists()
+
+
 def test_unknown_by_the_methods_own_rule(engram, birds):
     """`--unknown SHARE` is the share of pictures of known classes that one is ready to lose."""
     noise = np.random.default_rng(0).integers(0, 255, (20, 28, 3), dtype=np.uint8)

@@ -358,6 +358,7 @@ def test_only_these_answers(method):
     assert clf.predict(X, among=among).tolist() == [("d", "a")[i] for i in proba.argmax(axis=1)]
     assert set(clf.predict(X, among=np.array(["b"])).tolist()) == {"b"}
     best = clf.nearest(X, 1, among=among)
+    assert best.labels.shape == best.scores.shape == best.probabilities.shape == (len(X), 1)
     assert best.labels[:, 0].tolist() == clf.predict(X, among=among).tolist()
     np.testing.assert_allclose(best.probabilities[:, 0], proba.max(axis=1), rtol=1e-6)
     assert clf.nearest(X, 5, among=among).labels.shape == (len(X), 2)

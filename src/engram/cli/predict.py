@@ -25,6 +25,8 @@ engram predict birds.engram card/DCIM/ --top 1 --csv birds.csv
 
 find . -name '*.jpg' | engram predict birds.engram --list - --json
 
+engram predict birds.engram card/DCIM/ --taxonomy families.csv      # lines like wren,Troglodytidae,songbird
+
 engram predict birds.engram card/DCIM/ --among wren,robin,heron     # or --among names.txt, one name a line
 
 curl -s https://example.org/bird.jpg | engram predict birds.engram - --unknown auto"""
@@ -55,6 +57,17 @@ def predict(
             metavar="FILE|NAME,NAME…", help="Answer with these classes only: a file of names, one a line, or a list."
         ),
     ] = None,
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A CSV of class,parent,grandparent,…: where no class is likely enough, answer with what is above.",
+        ),
+    ] = None,
+    sure: Annotated[
+        float | None,
+        typer.Option(help="With --taxonomy: how likely an answer has to be.", show_default="0.8"),
+    ] = None,
     max_pixels: MaxPixels = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -72,6 +85,8 @@ def predict(
     """
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
+    if sure is not None and taxonomy is None:
+        raise ValueError("--sure belongs to --taxonomy")
     names = pictures or []
     tables = [name for name in names if as_csv and name.lower().endswith(".csv")]  # what it is called is no picture
     if len(tables) > 1:
@@ -87,18 +102,28 @@ def predict(
             raise typer.Exit(BAD_INPUT)
         sources = [one for one in sources if one not in missing]
 
-    from engram.store import Answer, predict_images, unknown_threshold  # slow, and not for a wrong path
+    from engram.store import (  # slow, and not for a wrong path
+        SURE,
+        Answer,
+        predict_images,
+        read_taxonomy,
+        unknown_threshold,
+    )
 
     loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
     chosen = None if among is None else _chosen(loaded, among)
+    parents = None if taxonomy is None else read_taxonomy(taxonomy)
     unreadable = len(missing)
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
         # On a terminal the answers themselves are the progress.
         with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
-            answers = predict_images(loaded, sources, top=top, unknown=threshold, among=chosen, device=device)
+            answers = predict_images(
+                loaded, sources, top=top, unknown=threshold, among=chosen,
+                taxonomy=parents, sure=SURE if sure is None else sure, device=device,
+            )  # fmt: skip
             for done, one in enumerate(answers, 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
@@ -112,7 +137,7 @@ def predict(
     elif as_csv:
         ranks = min(top, len(chosen or loaded.names))
         with _open_table(tables[0]) if tables else nullcontext(sys.stdout) as file:
-            _write_csv(file, answered(), ranks)
+            _write_csv(file, answered(), ranks, ["label_probability"] if parents else [])
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
@@ -168,10 +193,11 @@ def _open_table(path: str) -> TextIO:
         raise ValueError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int) -> None:
+def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int, more: list[str]) -> None:
     writer = csv.writer(file, lineterminator="\n")
     ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity", "probability")]
-    writer.writerow(["path", "label", "similarity", "probability", *ranks])
+    writer.writerow(["path", "label", "similarity", "probability", *ranks, *more])
     for answer in answers:
         ranked = [value for one in answer.top for value in one]
-        writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked])
+        others = [getattr(answer, column) for column in more]
+        writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked, *others])

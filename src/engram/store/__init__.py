@@ -11,6 +11,7 @@ from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
+from engram.store.inbox import AnswerLog, watch_inbox
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
@@ -20,11 +21,14 @@ from engram.store.plan import Plan
 from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
+from engram.store.taxonomy import SURE, Namer, read_taxonomy
 
 __all__ = [
     "EXAMPLES",
+    "SURE",
     "UNKNOWN",
     "Answer",
+    "AnswerLog",
     "Basis",
     "Check",
     "ClassHealth",
@@ -41,6 +45,7 @@ __all__ = [
     "Model",
     "ModelBusyError",
     "ModelStore",
+    "Namer",
     "Notes",
     "NothingToDoError",
     "Plan",
@@ -60,10 +65,12 @@ __all__ = [
     "plan_merge",
     "predict_images",
     "prepare",
+    "read_taxonomy",
     "similar_name",
     "tell_what_is_kept",
     "twins",
     "unknown_threshold",
     "watch_folder",
+    "watch_inbox",
     "write_statistics",
 ]

@@ -1,13 +1,14 @@
 """What a model says to images, one by one."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from engram.images import Lookable, Unreadable, source_name, stream
 from engram.store.model_store import Model
 from engram.store.names import UNKNOWN
+from engram.store.taxonomy import SURE, Namer
 
 
 class Ranked(NamedTuple):
@@ -22,7 +23,8 @@ class Ranked(NamedTuple):
 class Answer:
     """The best classes for one image; `label` is "unknown" where its familiarity is too low.
 
-    `similarity` and `probability` are those of the best class in any case.
+    `similarity` and `probability` are those of the best class in any case. With a taxonomy, `label` may be a coarser
+    name, and `label_probability` is how likely that is.
     """
 
     position: int
@@ -32,10 +34,13 @@ class Answer:
     probability: float
     familiarity: float
     top: tuple[Ranked, ...]
+    label_probability: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The documented form."""
         shown = {name: value for name, value in vars(self).items() if name != "position"}
+        if self.label_probability is None:
+            del shown["label_probability"]
         return {**shown, "top": [one._asdict() for one in self.top]}
 
 
@@ -46,28 +51,40 @@ def predict_images(
     top: int = 3,
     unknown: float | None = None,
     among: Sequence[str] | None = None,
+    taxonomy: Mapping[str, str] | None = None,
+    sure: float = SURE,
     device: str = "auto",
 ) -> Iterator[Answer | Unreadable]:
     """Yield the answer on each image, in order, as soon as it is there; memory stays bounded.
 
     Where its familiarity is below `unknown`, the answer is "unknown"; see `Model.unknown_below`. With `among`, only
-    those classes are answers, and probabilities are shared among them.
+    those classes are answers, and probabilities are shared among them. With a `taxonomy`, the parent of each name, the
+    answer is the finest name that is `sure` by the sum of its classes, and "unknown" if none is.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, not {top}")
     if not model.names:
         raise ValueError("every class has been forgotten; teach one first")
-    chosen = None if among is None else [model.label(name) for name in among]
+    chosen = None if among is None else [model.label(name) for name in dict.fromkeys(among)]
+    name_by = None
+    if taxonomy is not None:
+        name_by = Namer(model.names if chosen is None else [str(label) for label in chosen], taxonomy, sure)
     for batch in stream(images, model.backbone, device=device):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
             familiarity = model.clf.familiarity(batch.values).tolist()
             columns = (each.tolist() for each in model.clf.nearest(batch.values, top, among=chosen))
-            for position, familiar, *best in zip(batch.kept, familiarity, *columns, strict=True):
+            named: list[tuple[str, float] | None] = [None] * len(batch.kept)
+            if name_by is not None:
+                named = name_by(model.clf.predict_proba(batch.values, among=chosen))
+            for position, familiar, finest, *best in zip(batch.kept, familiarity, named, *columns, strict=True):
                 ranked = tuple(Ranked(str(label), round(s, 4), round(p, 4)) for label, s, p in zip(*best, strict=True))
                 (first, similarity, probability), name = ranked[0], source_name(images[position])
-                label = UNKNOWN if unknown is not None and familiar < unknown else first
-                found.append(Answer(position, name, label, similarity, probability, round(familiar, 4), ranked))
+                label, likely = finest or (first if name_by is None else UNKNOWN, None)
+                if unknown is not None and familiar < unknown:
+                    label, likely = UNKNOWN, None
+                about = (similarity, probability, round(familiar, 4), ranked, likely and round(likely, 4))
+                found.append(Answer(position, name, label, *about))
         yield from sorted(found, key=lambda one: one.position)
 
 
