@@ -16,9 +16,12 @@ def two(tmp_path_factory) -> list[dict]:
     """What each of two processes found."""
     folder = tmp_path_factory.mktemp("two")
     script = Path(__file__).parent / "trainings.py"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    process = subprocess.run([*command, str(script), str(folder)], capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
+    processes = [subprocess.Popen([sys.executable, script, folder, str(number)]) for number in range(2)]
+    try:
+        assert [process.wait(timeout=120) for process in processes] == [0, 0]
+    finally:
+        for process in processes:
+            process.kill()
     return [torch.load(folder / f"{number}.pt") for number in range(2)]
 
 

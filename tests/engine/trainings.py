@@ -1,6 +1,5 @@
-"""Trainings that processes share; a module of its own, so that `torchrun` can start it: trainings.py FOLDER."""
+"""Trainings that two processes share; a module of its own, to start each of them with: trainings.py FOLDER NUMBER."""
 
-import contextlib
 import sys
 from functools import partial
 from pathlib import Path
@@ -8,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
-from torch.nn.functional import cross_entropy
-from torch.utils.flop_counter import FlopCounterMode
+from torch.nn.functional import cross_entropy, linear
+from torch.overrides import TorchFunctionMode
 
 from engram.bench.offline import Recipe, train_network
 from engram.engine import FAST, PLAIN
@@ -21,26 +20,35 @@ PAPER = {"layers": (16, 8), "batch_size": 10, "base_epochs": 3, "increment_epoch
 SOFTMAX = {"width": 16, "batch_size": 10, "base_epochs": 3, "increment_epochs": 2, "base_rate": 1e-2}
 
 
-def learn(name, engine, settings, counting):
+class CountRows(TorchFunctionMode):
+    """How many rows went through linear layers."""
+
+    rows = 0
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is linear:
+            self.rows += len(args[0])
+        return function(*args, **(kwargs or {}))
+
+
+def learn(name, engine, settings):
     """A life with batches of 10 and of 7, a last one of one sample, and classes alone and together."""
     kind = METHODS[name]
     learner = kind(kind.configure(settings), device="cpu")
     if engine is not None:
         learner.engine = engine
     told = []
-    with counting:  # the base alone: to count takes longer than to compute
-        learner.learn(*blobs(["a", "b", "c"], n=19), progress=told.append)
+    learner.learn(*blobs(["a", "b", "c"], n=19), progress=told.append)
     learner.learn(*blobs(["d"], n=11), progress=told.append)
     learner.learn(*blobs(["e", "f"]), progress=told.append)
     return [(each.phase, each.epoch, each.loss) for each in told], learner.state().tensors
 
 
-def offline(counting):
+def offline():
     """The network of α_ideal: its loss on what it was trained on, and its weights."""
     X, y = blobs(list("abc"), n=19)
     X, y = torch.from_numpy(X).to(torch.get_default_dtype()), torch.from_numpy(np.unique(y, return_inverse=True)[1])
-    with counting:
-        network = train_network(X, y, Recipe(hidden=16, epochs=3, batch_size=10), seed=0)
+    network = train_network(X, y, Recipe(hidden=16, epochs=3, batch_size=10), seed=0)
     loss = float(cross_entropy(network(X), y).detach())
     return [("offline", 3, loss)], {name: theta.detach() for name, theta in network.named_parameters()}
 
@@ -59,7 +67,7 @@ SHARED = [*TRAININGS][:5]
 
 
 def train_all(dtype):
-    """Of every training: losses, weights, and for some how much was computed."""
+    """Of every training: losses, weights, and how many rows this process evaluated."""
     torch.set_default_dtype(dtype)
     as_float32 = TensorLearner._features
     if dtype == torch.float64:
@@ -67,10 +75,9 @@ def train_all(dtype):
     try:
         found = {}
         for name, training in TRAININGS.items():
-            counter = FlopCounterMode(display=False)
-            counted = name in SHARED and dtype == torch.float32
-            losses, tensors = training(counter if counted else contextlib.nullcontext())
-            found[name] = losses, tensors, counter.get_total_flops()
+            with CountRows() as counter:
+                losses, tensors = training()
+            found[name] = losses, tensors, counter.rows
         return found
     finally:
         torch.set_default_dtype(torch.float32)
@@ -78,7 +85,8 @@ def train_all(dtype):
 
 
 if __name__ == "__main__":
-    dist.init_process_group("gloo")
+    folder, number = Path(sys.argv[1]), int(sys.argv[2])
+    dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=number, world_size=2)
     everything = {dtype: train_all(dtype) for dtype in (torch.float32, torch.float64)}
-    torch.save(everything, Path(sys.argv[1]) / f"{dist.get_rank()}.pt")
+    torch.save(everything, folder / f"{number}.pt")
     dist.destroy_process_group()
