@@ -71,8 +71,7 @@ def run_bench(bench: Bench, presets: Sequence[Preset], progress: BenchProgress |
             done += bench.row_work(preset)
         records.append(_record(bench, preset, ideal, orders))
     results = {"format": 1, "run": _about(bench), "records": records}
-    if is_first():
-        write_json(bench.out / "results.json", results)
+    write_json(bench.out / "results.json", results)
     return results
 
 
@@ -179,8 +178,7 @@ def _ideal(bench: Bench) -> Ideal:
     if content is not None and content.pop("backbone") == bench.backbone:
         return Ideal.from_json(content)
     ideal = offline_ideal(bench.train, bench.test)
-    if is_first():
-        write_json(path, {"backbone": bench.backbone, **asdict(ideal)})
+    write_json(path, {"backbone": bench.backbone, **asdict(ideal)})
     return ideal
 
 
@@ -260,7 +258,9 @@ def _plain(config: Any) -> Any:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Atomically: a reader, or a resumed run, sees the old file or the new one."""
+    """Atomically: a reader, or a resumed run, sees the old file or the new. The first of several processes writes."""
+    if not is_first():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         Path(temporary).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")
