@@ -56,6 +56,10 @@ def test_both_end_with_the_same_bits(name, two):
 
 @pytest.mark.parametrize("name", SHARED)
 def test_each_does_half_of_the_work(name, one, two):
-    """A little more: codes of all samples after training, and batches of one sample, are everybody's."""
+    """A little more: the codes of all samples after training are everybody's."""
     alone = one[torch.float32][name][2]
     assert all(each[torch.float32][name][2] < 0.65 * alone for each in two)
+
+
+def test_what_the_first_one_reads_and_stumbles_over_reaches_all(two):
+    assert [(each["read"], each["error"]) for each in two] == [(0, "process 0")] * 2

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy, linear
 from torch.overrides import TorchFunctionMode
 
 from engram.bench.offline import Recipe, train_network
+from engram.bench.torchrun import from_first
 from engram.engine import FAST, PLAIN
 from engram.methods import METHODS
 from engram.methods.tensors import TensorLearner
@@ -84,9 +85,18 @@ def train_all(dtype):
         TensorLearner._features = as_float32
 
 
+def stumble():
+    raise ValueError(f"process {dist.get_rank()}")
+
+
 if __name__ == "__main__":
     folder, number = Path(sys.argv[1]), int(sys.argv[2])
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=number, world_size=2)
     everything = {dtype: train_all(dtype) for dtype in (torch.float32, torch.float64)}
+    everything["read"] = from_first(lambda: number)
+    try:
+        from_first(stumble)
+    except ValueError as error:
+        everything["error"] = str(error)
     torch.save(everything, folder / f"{number}.pt")
     dist.destroy_process_group()

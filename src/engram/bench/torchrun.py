@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -33,8 +33,19 @@ def is_first() -> bool:
 
 
 def from_first(read: Callable[[], T]) -> T:
-    """What the first process reads, in all of them: files may change, or be elsewhere, before another one looks."""
-    found = [read() if is_first() else None]
-    if dist.is_available() and dist.is_initialized():
-        dist.broadcast_object_list(found)
-    return found[0]  # type: ignore[return-value]
+    """What the first process reads, in all of them: files may change, or be elsewhere, before another one looks.
+
+    An error reaches all, too, so that none waits for one that has ended.
+    """
+    if not (dist.is_available() and dist.is_initialized()):
+        return read()
+    found: list[Any] = [None, None]
+    if is_first():
+        try:
+            found[0] = read()
+        except Exception as error:
+            found[1] = error
+    dist.broadcast_object_list(found)
+    if found[1] is not None:
+        raise found[1]
+    return cast(T, found[0])

@@ -28,13 +28,12 @@ def processes() -> int:
 def in_parts(function: Callable[..., Tensor], *columns: Samples) -> Tensor:
     """`function` of columns of a batch, which gives a row for each of theirs; every process computes some of the rows.
 
-    A batch with fewer rows than there are processes is not worth it: all compute all of it.
+    Of a batch with fewer rows than there are processes, some compute none.
     """
-    first = columns[0] if isinstance(columns[0], Tensor) else columns[0][0]
-    n, among = len(first), processes()
-    if among == 1 or n < among:
+    if processes() == 1:
         return function(*columns)
-    number = dist.get_rank()
+    first = columns[0] if isinstance(columns[0], Tensor) else columns[0][0]
+    n, number, among = len(first), dist.get_rank(), processes()
     rows = slice(n * number // among, n * (number + 1) // among)
     part = function(*(select(column, rows) for column in columns))
     return cast(Tensor, _Together.apply(part, rows, n))  # type: ignore[no-untyped-call]
