@@ -43,7 +43,7 @@ NAMED = re.compile(r"\bengram\.([a-z_]+)")
 
 def room_of(path: Path) -> str:
     first = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    return "engram" if first == "__init__" else first
+    return {"__init__": "engram", "__main__": "cli"}.get(first, first)
 
 
 def rooms_used(code: str, rooms: set[str]) -> set[str]:

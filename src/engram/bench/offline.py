@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, dropout, relu
 
 from engram.bench.protocol import Samples
 from engram.device import threads_for
+from engram.engine import average, in_parts
 from engram.learner import index_labels
 
 
@@ -62,32 +64,44 @@ def offline_ideal(train: Samples, test: Samples, *, recipes: Sequence[Recipe] = 
 
 
 def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float:
-    X, device = train.X, train.X.device
     names, targets = index_labels(train.y)
-    y = torch.from_numpy(targets).to(device)
-    mean, std = X.mean(dim=0), X.std(dim=0).clamp(min=1e-6)
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        network = nn.Sequential(
-            nn.Linear(X.shape[1], recipe.hidden),
-            nn.ReLU(),
-            nn.Dropout(recipe.dropout),
-            nn.Linear(recipe.hidden, len(names)),
-        ).to(device)
-        optimizer = torch.optim.AdamW(network.parameters(), recipe.rate, weight_decay=recipe.weight_decay)
-        steps = recipe.epochs * -(-len(X) // recipe.batch_size)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-        with threads_for(sum(parameter.numel() for parameter in network.parameters()), device):
-            for _ in range(recipe.epochs):
-                for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
-                    loss = nn.functional.cross_entropy(network((X[batch] - mean) / std), y[batch])
-                    optimizer.zero_grad()
-                    loss.backward()
-                    optimizer.step()
-                    schedule.step()
-        network.eval()
-
+    network = train_network(train.X, torch.from_numpy(targets).to(train.X.device), recipe, seed)
     with torch.no_grad():
-        answers = [network((part - mean) / std).argmax(dim=1) for part in test.X.split(4096)]
+        answers = [network(part).argmax(dim=1) for part in test.X.split(4096)]
     predicted = torch.cat(answers).cpu().numpy()
     return float((np.asarray(names)[predicted] == test.y).mean())
+
+
+class OfflineNetwork(nn.Module):
+    """From features to one number per class; `kept` is what dropout leaves of the hidden layer, as factors."""
+
+    def __init__(self, X: Tensor, hidden: int, classes: int) -> None:
+        super().__init__()
+        self.mean, self.std = X.mean(dim=0), X.std(dim=0).clamp(min=1e-6)
+        self.body, self.head = nn.Linear(X.shape[1], hidden), nn.Linear(hidden, classes)
+
+    def forward(self, features: Tensor, kept: Tensor | float = 1.0) -> Tensor:
+        """The answers, before the softmax."""
+        return cast(Tensor, self.head(relu(self.body((features - self.mean) / self.std)) * kept))
+
+
+def train_network(X: Tensor, y: Tensor, recipe: Recipe, seed: int) -> OfflineNetwork:
+    """Train on all samples together; processes that `torchrun` started share every batch."""
+    device = X.device
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        network = OfflineNetwork(X, recipe.hidden, int(y.max()) + 1).to(device)
+        thetas = list(network.parameters())
+        optimizer = torch.optim.AdamW(thetas, recipe.rate, weight_decay=recipe.weight_decay)
+        steps = recipe.epochs * -(-len(X) // recipe.batch_size)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+        with threads_for(sum(theta.numel() for theta in thetas), device):
+            for _ in range(recipe.epochs):
+                for batch in torch.randperm(len(X), device=device).split(recipe.batch_size):
+                    kept = dropout(X.new_ones(len(batch), recipe.hidden), recipe.dropout)
+                    loss = cross_entropy(in_parts(network, X[batch], kept), y[batch])
+                    for theta, gradient in zip(thetas, average(torch.autograd.grad(loss, thetas)), strict=True):
+                        theta.grad = gradient
+                    optimizer.step()
+                    schedule.step()
+    return network

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 import engram
 from engram.bench import published
@@ -20,6 +21,7 @@ from engram.bench.metrics import confusion, memory_at, psi
 from engram.bench.offline import Ideal, offline_ideal
 from engram.bench.presets import Preset
 from engram.bench.protocol import Samples, TaskResult, class_order, run, split_tasks
+from engram.bench.torchrun import from_first, is_first
 from engram.io import model_file
 from engram.io.atomic import replacing
 from engram.learner import Learner, Progress, State
@@ -81,7 +83,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
         bench.out / "state" / f"{preset.name}-order{seed}",
         {"config": _plain(preset.config), "backbone": bench.backbone, "order": order, "tasks": tasks},
     )
-    if finished := files.finished():
+    if finished := from_first(files.finished):
         return finished
     learner, results = files.resume(preset.learner, bench.device)
     learner = learner or preset.learner(preset.config, seed=seed, device=bench.device)
@@ -102,7 +104,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
         results.append(result)
         done = start + sum(work[: len(results)])
         tell(preset.name, seed, result.task, len(tasks), None, done)
-        if time.monotonic() - saved >= bench.checkpoint_every:
+        if is_first() and time.monotonic() - saved >= bench.checkpoint_every:
             files.checkpoint(learner, results)
             saved = time.monotonic()
     course = {
@@ -112,36 +114,44 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
         "confusion": confusion(learner, bench.test, tasks),
         "memory": memory_at(learner, (100, 1000)),
     }
-    return files.finish(course)
+    if is_first():
+        files.finish(course)
+    return course
 
 
 class _Files:
     """What one row on one class order leaves on disk: a checkpoint while it runs, its numbers when it has ended."""
 
     def __init__(self, folder: Path, identity: Json) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self.learner, self.course, self.identity = folder / "learner.engram", folder / "course.json", identity
 
     def checkpoint(self, learner: Learner, results: Sequence[TaskResult]) -> None:
         """The learner and the results of all it has learned, in one file."""
         state, tasks = learner.state(), [asdict(result) for result in results]
+        self.learner.parent.mkdir(parents=True, exist_ok=True)
         model_file.write(
             self.learner, state.tensors, {"learner": state.meta, "tasks": tasks, "identity": self.identity}
         )
 
     def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
-        if not self.learner.exists():
+        checkpoint = from_first(self._read_checkpoint)
+        if checkpoint is None:
             return None, []
-        tensors, header = model_file.read(self.learner)
-        self._check(header["identity"])
+        tensors, header = checkpoint
         return kind.from_state(State(tensors, header["learner"]), device), [TaskResult(**t) for t in header["tasks"]]
 
-    def finish(self, course: Json) -> Json:
+    def _read_checkpoint(self) -> tuple[dict[str, Tensor], Json] | None:
+        if not self.learner.exists():
+            return None
+        tensors, header = model_file.read(self.learner)
+        self._check(header["identity"])
+        return tensors, header
+
+    def finish(self, course: Json) -> None:
         """Keep the numbers; the learner has done its work."""
         write_json(self.course, {"identity": self.identity, "content": course})
         self.learner.unlink(missing_ok=True)
-        return course
 
     def finished(self) -> Json | None:
         """The numbers, if the run has ended."""
@@ -160,10 +170,13 @@ class _Files:
 def _ideal(bench: Bench) -> Ideal:
     """The offline accuracy, measured once per folder."""
     path = bench.out / "state" / "ideal.json"
-    if path.exists():
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content.pop("backbone") == bench.backbone:
-            return Ideal.from_json(content)
+
+    def read() -> Json | None:
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    content = from_first(read)
+    if content is not None and content.pop("backbone") == bench.backbone:
+        return Ideal.from_json(content)
     ideal = offline_ideal(bench.train, bench.test)
     write_json(path, {"backbone": bench.backbone, **asdict(ideal)})
     return ideal
@@ -245,7 +258,9 @@ def _plain(config: Any) -> Any:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Atomically: a reader, or a resumed run, sees the old file or the new one."""
+    """Atomically: a reader, or a resumed run, sees the old file or the new. The first of several processes writes."""
+    if not is_first():
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         Path(temporary).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")

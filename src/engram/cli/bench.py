@@ -80,24 +80,29 @@ def bench(
 
     from engram.bench.report import write_report
     from engram.bench.runner import Bench
+    from engram.bench.torchrun import joined_processes
 
     presets = rows.load(source.dataset)
     if protocol.tf32:
         torch.set_float32_matmul_precision("high")
-    inputs = _read_features(source, features)
-    plan = Bench(
-        dataset=source.dataset,
-        backbone=inputs.backbone,
-        train=inputs.train,
-        test=inputs.test,
-        out=out,
-        base=protocol.base or len(set(inputs.train.y.tolist())) // 2,
-        step=protocol.step,
-        order_seeds=range(protocol.orders),
-        device=source.device,
-        checkpoint_every=protocol.checkpoint_every,
-    )
-    records = _run(plan, presets)["records"]
+    with joined_processes() as first:
+        console.quiet = console.quiet or not first
+        inputs = _read_features(source, features)
+        plan = Bench(
+            dataset=source.dataset,
+            backbone=inputs.backbone,
+            train=inputs.train,
+            test=inputs.test,
+            out=out,
+            base=protocol.base or len(set(inputs.train.y.tolist())) // 2,
+            step=protocol.step,
+            order_seeds=range(protocol.orders),
+            device=source.device,
+            checkpoint_every=protocol.checkpoint_every,
+        )
+        records = _run(plan, presets)["records"]
+    if not first:
+        return
     write_report([out / "results.json"], out)
     note_missing_pictures()
     measured = ("psi_base", "psi_new", "psi_all", "final_accuracy")

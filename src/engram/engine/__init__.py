@@ -4,9 +4,22 @@ import torch
 
 from engram.engine.fast import FAST, Trainer
 from engram.engine.interface import Engine, Loss, Network, Penalty, Schedule
+from engram.engine.parallel import average, in_parts
 from engram.engine.plain import PLAIN
 
-__all__ = ["FAST", "PLAIN", "Engine", "Loss", "Network", "Penalty", "Schedule", "Trainer", "engine_for"]
+__all__ = [
+    "FAST",
+    "PLAIN",
+    "Engine",
+    "Loss",
+    "Network",
+    "Penalty",
+    "Schedule",
+    "Trainer",
+    "average",
+    "engine_for",
+    "in_parts",
+]
 
 
 def engine_for(device: torch.device) -> Engine:

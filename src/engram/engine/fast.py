@@ -13,6 +13,7 @@ from torch import Tensor
 
 from engram.engine.interface import Engine, Loss, Samples, Schedule, Step, TrainingLoop, select
 from engram.engine.layers import view
+from engram.engine.parallel import average, processes
 from engram.engine.update import Compiled, Slot, Update, compiled_update, correct_rates, update_in_blocks
 
 # Compiling for a CPU takes half a minute; below this many parameter updates in a run that does not pay.
@@ -25,7 +26,7 @@ class Trainer(TrainingLoop):
     def _start(self, loss: Loss, samples: Samples, labels: Tensor, schedule: Schedule) -> Step:
         rates = correct_rates(schedule, self._steps(labels), next(iter(self.parameters.values())))
         updates = sum(theta.numel() for theta in self.parameters.values()) * len(rates)
-        if labels.is_cuda:
+        if labels.is_cuda and processes() == 1:  # several have to wait for each other
             return CapturedStep(self, loss, samples, labels, rates, self.pure and updates >= WORTH_COMPILING)
         chosen = compiled_update if updates >= WORTH_COMPILING else update_in_blocks
         return FastStep(self, loss, samples, labels, rates, chosen)
@@ -64,7 +65,7 @@ class FastStep:
     def train(self, x: Samples, labels: Tensor, pairs: Tensor | None, rates: Tensor) -> Tensor:
         """The loss of a batch before the step that is taken on it."""
         loss = self.evaluate(x, labels, pairs)
-        gradients = torch.autograd.grad(loss, self.thetas)
+        gradients = average(torch.autograd.grad(loss, self.thetas))
         with torch.no_grad():
             rate, root_correction = _scalar(rates, 0), _scalar(rates, 1)
             for slot, gradient in zip(self.slots, gradients, strict=True):

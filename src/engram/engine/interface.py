@@ -99,7 +99,7 @@ class TrainingLoop(ABC):
         return drawn
 
 
-def select(samples: Samples, batch: Tensor) -> Samples:
+def select(samples: Samples, batch: Tensor | slice) -> Samples:
     """The samples at some positions."""
     return samples[batch] if isinstance(samples, Tensor) else tuple(column[batch] for column in samples)
 

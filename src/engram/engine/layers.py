@@ -8,6 +8,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
 from engram.engine.interface import Network, Samples
+from engram.engine.parallel import split_rows
 from engram.nn import losses
 from engram.nn.autoencoder import Autoencoder
 
@@ -17,9 +18,9 @@ LARGE = 2**20  # numbers; gradients of fewer stay in the allocator's hands anywa
 def view(network: Autoencoder, features: Tensor, fixed: bool) -> tuple[Network, Samples]:
     """The network with what makes it faster, and what that needs of the samples."""
     if not fixed:
-        return FastNetwork(network), features
+        return split_rows(FastNetwork(network)), features
     standing = FixedDecoder(network)
-    return standing, (features, standing.project(features))
+    return split_rows(standing), (features, standing.project(features))
 
 
 class FastNetwork:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from engram.engine.interface import Engine, Loss, Network, Penalty, Samples, Schedule, Step, TrainingLoop, select
+from engram.engine.parallel import average, split_rows
 from engram.nn.autoencoder import Autoencoder
 
 
@@ -24,7 +25,7 @@ class Trainer(TrainingLoop):
             for group in optimizer.param_groups:
                 group["lr"] = schedule.rate_at(number // steps)
             task_loss = loss(select(samples, batch), labels[batch], pairs)
-            task = torch.autograd.grad(task_loss, thetas)
+            task = average(torch.autograd.grad(task_loss, thetas))
             total = task
             if self.penalty is not None:
                 held = torch.autograd.grad(self._regularise(self.penalty), thetas)
@@ -53,7 +54,7 @@ class Trainer(TrainingLoop):
 
 def view(network: Autoencoder, features: Tensor, fixed: bool) -> tuple[Network, Samples]:
     """The network and the features as they are."""
-    return network, features
+    return split_rows(network), features
 
 
 PLAIN = Engine(Trainer, view)

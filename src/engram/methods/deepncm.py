@@ -51,7 +51,7 @@ class DeepNCM(SoftmaxLearner):
         means = torch.zeros_like(network[growing.HEAD])
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            codes = growing.hidden(network, x, config.dropout)
+            codes = growing.hidden(network, x, growing.draw_kept(network, len(x), config.dropout))
             with torch.no_grad():
                 members = one_hot(y, len(means)).T.float()
                 counts = members.sum(dim=1, keepdim=True)

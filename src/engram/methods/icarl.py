@@ -64,7 +64,7 @@ class ICaRL(SoftmaxLearner):
             if known:
                 with torch.no_grad():
                     wanted[:, :known] = growing.logits(old, x).sigmoid()
-            answers = growing.logits(network, x, dropout)
+            answers = growing.logits(network, x, growing.draw_kept(network, len(x), dropout))
             return binary_cross_entropy_with_logits(answers, wanted, reduction="none").sum(dim=1).mean()
 
         return loss

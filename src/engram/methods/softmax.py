@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.engine import Loss, Penalty, Schedule, Trainer
+from engram.engine import Loss, Penalty, Schedule, Trainer, in_parts
 from engram.learner import Task, require_numbers
 from engram.methods.tensors import TensorLearner
 from engram.nn import growing
@@ -79,10 +80,11 @@ class SoftmaxLearner(TensorLearner):
 
     def _loss(self, network: growing.Network, task: Task) -> Loss:
         """What is minimised: the cross-entropy over all classes known."""
-        dropout = self.config.dropout
+        dropout, answer = self.config.dropout, partial(growing.logits, network)
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:
-            return cross_entropy(growing.logits(network, x, dropout), y)
+            kept = growing.draw_kept(network, len(x), dropout)  # of the whole batch, also where processes share it
+            return cross_entropy(in_parts(answer, x, kept), y)
 
         return loss
 

@@ -66,12 +66,17 @@ def standardise(network: Network, features: Tensor) -> Tensor:
     return (features - network[MEAN]) * network[SCALE]
 
 
-def hidden(network: Network, features: Tensor, dropout: float = 0.0) -> Tensor:
-    """The hidden layer's activity; while training, some of it is dropped."""
+def draw_kept(network: Network, samples: int, dropout: float) -> Tensor:
+    """What dropout leaves of the hidden layer's activity for each sample, as factors."""
+    return drop(network[BODY].new_ones(samples, len(network[BODY])), dropout)
+
+
+def hidden(network: Network, features: Tensor, kept: Tensor | None = None) -> Tensor:
+    """The hidden layer's activity; while training, what is `kept` of it."""
     active = relu(linear(standardise(network, features), network[BODY], network[BODY_BIAS]))
-    return drop(active, dropout) if dropout else active
+    return active if kept is None else active * kept
 
 
-def logits(network: Network, features: Tensor, dropout: float = 0.0) -> Tensor:
+def logits(network: Network, features: Tensor, kept: Tensor | None = None) -> Tensor:
     """One number per class."""
-    return linear(hidden(network, features, dropout), network[HEAD], network[HEAD_BIAS])
+    return linear(hidden(network, features, kept), network[HEAD], network[HEAD_BIAS])
