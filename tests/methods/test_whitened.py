@@ -11,6 +11,7 @@ from engram.learner import State
 from engram.methods.whitened import Whitened
 from engram.nn import calibration, projection
 from engram.nn.symmetric import unpack_triangle
+from engram.testing import blobs
 
 Array = NDArray[np.float64]
 
@@ -416,3 +417,18 @@ def test_where_rounding_would_tell_the_scatter_is_kept_in_32_bits():
     few = make(kept_bits=16, transform="none")
     few.learn(draw(0, 30), ["a"] * 30)
     assert few.tensors["consolidation.scatter"].dtype == torch.float16
+
+
+def test_the_spread_of_the_class_means_is_computed_once_after_a_change(monkeypatch):
+    X, y = blobs(["a", "b", "c"])
+    learner = Whitened(device="cpu")
+    learner.learn(X, y)
+    computed, inverse = [], torch.cholesky_inverse
+    monkeypatch.setattr(torch, "cholesky_inverse", lambda factor: computed.append(1) or inverse(factor))
+    first, again = learner.familiarity(X), learner.familiarity(X)
+    assert (len(computed), first.tolist()) == (1, again.tolist())
+    learner.learn(*blobs(["d"]))
+    computed.clear()
+    learner.familiarity(X)
+    learner.familiarity(X)
+    assert len(computed) == 1

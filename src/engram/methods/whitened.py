@@ -99,6 +99,7 @@ class Whitened(TensorLearner):
         return super()._tensors_without(row) | {"consolidation.newest": newest - (behind <= newest).long()}
 
     def _familiarity(self, features: Tensor) -> Tensor:
+        self.scratch.update(zip(("rows", "inverse"), self._space().spread(), strict=True))  # computed the first time
         return self._space().familiarity(self._whiten(features))
 
     @property

@@ -29,6 +29,8 @@ class Space:
     noise: Tensor  # v / n_c, what the samples' noise adds to ‖w_c‖²
     shares: Tensor  # n_c / N
     leverage: Tensor  # (1 - ε) / N, the weight in Σ of one sample's deviation squared
+    rows: Tensor | None = None  # what `spread` gives, once it has been computed
+    inverse: Tensor | None = None
 
     def whiten(self, z: Tensor) -> Tensor:
         """w of each sample."""
@@ -51,6 +53,8 @@ class Space:
 
         Of very many classes, some that lie evenly among them stand for all.
         """
+        if self.rows is not None and self.inverse is not None:
+            return self.rows, self.inverse
         classes = len(self.means)
         rows = torch.linspace(0, classes - 1, min(classes, MOST), device=self.means.device).round().long()
         # In float64, as classes far apart make numbers beside which the 1 would vanish.
