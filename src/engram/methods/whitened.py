@@ -79,7 +79,8 @@ class Whitened(TensorLearner):
 
     def _space(self) -> whitening.Space:
         if not self.scratch:
-            self.scratch.update(vars(class_sums.space(self.tensors)))
+            made = vars(class_sums.space(self.tensors)).items()
+            self.scratch.update({name: tensor for name, tensor in made if tensor is not None})
         return whitening.Space(**self.scratch)
 
     def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
