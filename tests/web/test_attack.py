@@ -372,7 +372,7 @@ def test_unfinished_uploads_have_one_budget(run):
     first.close()
     wait_for(lambda: guard.bytes_in_flight == 0)
     assert server.ask(draw("dots", 1)).status_code == 200
-    assert guard.bytes_in_flight == 0
+    wait_for(lambda: guard.bytes_in_flight == 0)  # which the answer may overtake
 
 
 def find_guard(app):
