@@ -12,7 +12,7 @@ from toys import paint
 from engram.cli import app
 from engram.datasets import class_folders, image_folder
 from engram.store.evaluate import Evaluation
-from engram.store.names import require_name
+from engram.store.names import fault_of_name, require_name
 
 NEW = ["--backbone", "averages"]
 
@@ -70,6 +70,7 @@ def test_names_a_class_cannot_have(name):
 
 @pytest.mark.parametrize("name", ["wren", "Wren 2", "👩‍🔬", "نیم‌فاصله", "unknown bird"])
 def test_names_a_class_can_have(name):
+    assert fault_of_name(name) is None
     require_name(name)
 
 

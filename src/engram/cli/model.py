@@ -50,8 +50,8 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         pictures = "" if one["pictures"] is None else f"{one['pictures']:,}"
         right = "" if one["right"] is None else percent(one["right"])
         increment = {None: "", 0: "base"}.get(one["increment"], str(one["increment"]))
-        taken = ", ".join(list(one["taken_for"])[:2])
-        table.add_row(cell(one["name"]), pictures, right, cell(taken), one["learned"] or "", increment)
+        taken, day = next(iter(one["taken_for"]), ""), (one["learned"] or "")[:10]  # --json has all, and the time
+        table.add_row(cell(one["name"]), pictures, right, cell(taken), day, increment)
     out.print(table)
     if any(health.classes.values()):
         out.print(_RIGHT[health.basis], markup=False, soft_wrap=True)
