@@ -8,9 +8,9 @@ from engram.store.model_store import ModelStore
 _CHECKED = "The bytes above are all there are: engram doctor MODEL compares every one with its checksum"
 _NO_SAMPLES = (
     "Not stored: no picture, no feature vector of a picture, no file name. Of each class there is its name, {kept}, "
-    "when it was learned, how many of its pictures were taken for which class then, and a checksum to recognise its folder "
-    "by. {checked}, and the test suite walks every object "
-    "reachable from a learner and finds no training sample among them (check_learner)."
+    "when it was learned, how many of its pictures were taken for which class then, and a checksum to recognise its "
+    "folder by. {checked}, and the test suite walks every object reachable from a learner and finds no training sample "
+    "among them (check_learner)."
 )
 _SAMPLES = (
     "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
