@@ -178,7 +178,7 @@ def test_importance_accumulates_on_through_the_additional_training():
 
 
 def test_mas_importance_is_the_trace_over_the_samples(monkeypatch):
-    """Re-derived: Σ over steps of |gradient of the total loss|, divided by the number of samples."""
+    """Re-derived: Σ over steps of |gradient of the task's loss|, divided by the number of samples."""
     total: dict[int, torch.Tensor] = {}
     real = update.update
 
@@ -193,6 +193,17 @@ def test_mas_importance_is_the_trace_over_the_samples(monkeypatch):
     X, y = blobs(["a", "b"])
     made.learn(X, y)
     torch.testing.assert_close(made.importance["encoder.0.weight"].reshape(-1), total[128] / len(X))
+
+
+def test_importance_does_not_feed_on_itself():
+    """With the penalty's gradient in MAS's trace, Ω multiplied with every class until nothing was finite."""
+    made = learner(consolidation="mas", lambda_reg=1000.0, increment_epochs=10, increment_rate=1e-2)
+    made.learn(*blobs(["a", "b"]))
+    omega = []
+    for number in range(40):
+        made.learn(*blobs([f"class {number}"], n=2))
+        omega.append(float(sum(tensor.sum() for tensor in made.importance.values())))
+    assert omega[39] - omega[19] < 2 * (omega[19] - omega[0]), "Ω is a sum over classes, about linear in their number"
 
 
 def test_features_are_scaled_to_the_recorded_rms_of_the_base_data():

@@ -25,7 +25,7 @@ def by_hand(theta: list[float], steps: int, rate: float, omega: list[float] | No
             root = (top[k] / (1 - BETA2**t)) ** 0.5
             change = -rate / (1 - BETA1**t) * first[k] / (root + EPSILON)
             theta[k] += change
-            mas[k] += abs(total)
+            mas[k] += abs(task)  # the penalty is no part of what importance is taken of
             si[k] -= task * change
     return theta, mas, si
 

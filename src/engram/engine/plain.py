@@ -35,10 +35,10 @@ class Trainer(TrainingLoop):
                 theta.grad = gradient
             optimizer.step()
             if self.rule is not None:
-                for name, ours, all_of_it in zip(self.parameters, task, total, strict=True):
+                for name, gradient in zip(self.parameters, task, strict=True):
                     if name in self.trace:
                         change = self.parameters[name].detach() - before[name]
-                        self.trace[name].add_(self.rule.contribution(ours, all_of_it, change))
+                        self.trace[name].add_(self.rule.contribution(gradient, change))
             return task_loss.detach()
 
         return step

@@ -47,7 +47,7 @@ def update(
     change = -rate * slot.first / (slot.second_max.sqrt() / root_correction + EPSILON)
     slot.theta.add_(change)
     if rule is not None and slot.trace is not None:
-        slot.trace.add_(rule.contribution(gradient, total, change))
+        slot.trace.add_(rule.contribution(gradient, change))
 
 
 def correct_rates(schedule: Schedule, steps: int, like: Tensor) -> Tensor:

@@ -15,19 +15,22 @@ from torch import Tensor
 class Rule(Protocol):
     """One way to measure importance."""
 
-    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
-        """What one step adds to the trace, given the gradients before it and the change it made to θ."""
+    def contribution(self, gradient: Tensor, change: Tensor) -> Tensor:
+        """What one step adds to the trace, given the task loss's gradient before it and the change it made to θ."""
 
     def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
         """The task's share of Ω, given θ's whole change over the task and the number of its samples."""
 
 
 class MAS:
-    """Memory Aware Synapses, Eq. 11-12, with the total loss as the function whose gradient is taken."""
+    """Memory Aware Synapses, Eq. 11-12, with the task's whole loss as the function whose gradient is taken.
 
-    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
+    The penalty is no part of it: its gradient, 2 λ_reg Ω (θ - θ̃), would make Ω feed on itself and grow without bound.
+    """
+
+    def contribution(self, gradient: Tensor, change: Tensor) -> Tensor:
         """Eq. 11: |∂L/∂θ|."""
-        return total_gradient.abs()
+        return gradient.abs()
 
     def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
         """Eq. 12: over the samples of the data set (not samples x epochs, which would leave nothing)."""
@@ -40,9 +43,9 @@ class SI:
     def __init__(self, damping: float) -> None:
         self.damping = damping
 
-    def contribution(self, task_gradient: Tensor, total_gradient: Tensor, change: Tensor) -> Tensor:
+    def contribution(self, gradient: Tensor, change: Tensor) -> Tensor:
         """Eq. 8: the loss decrease this step owes to θ, -grad·Δθ; the penalty is no part of the task's loss."""
-        return -task_gradient * change
+        return -gradient * change
 
     def importance(self, trace: Tensor, moved: Tensor, n_samples: int) -> Tensor:
         """Eq. 9: ω / (Δ² + ξ); a parameter that made things worse is not held."""
