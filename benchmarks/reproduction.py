@@ -22,12 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reproduction.md"
 TABLES = (
     "cifar100-vgg16",
-    "cifar100-vgg16-mas-lof",
+    "cifar100-vgg16-mas",
     "cifar100-vgg19",
     "cifar100-resnet50",
+    "cifar100-resnet50-mas",
     "cifar100-peers",
     "cifar100-fearnet-geppnet",
     "cub200-resnet50",
+    "cub200-resnet50-mas",
     "cub200-peers",
     "cub200-fearnet-geppnet",
     "cifar100-whitened",
