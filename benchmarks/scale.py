@@ -8,7 +8,6 @@ cost to 100 million pictures of 100,000 classes (`--per-second`: what one worker
 """
 
 import math
-import os
 import pickle
 import tempfile
 import time
@@ -23,7 +22,7 @@ from engram import IncrementalClassifier
 from engram.backbones import Backbone, Preprocess
 from engram.cluster import BLOCK, Setting, Summary, combine, cut_blocks
 from engram.cluster.blocks import CLASSES
-from engram.cluster.dask_job import FAN_IN, connect, run_blocks
+from engram.cluster.dask_job import FAN_IN, LEVELS, connect, run_blocks
 from engram.store import Plan
 
 WIDTH = 1280
@@ -56,10 +55,15 @@ def job(paths, total, backbone):
     return classes, Setting(clf.blank(), backbone, "cpu")
 
 
-def resident(dask_worker=None):
-    """Bytes of a worker's memory."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
+def forget_peak(dask_worker=None):
+    """Let Linux count a process's largest memory from now on."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def peak(dask_worker=None):
+    """The largest memory of a worker since then, in bytes."""
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmHWM"].split()[0]) * 1024
 
 
 def rate(paths, workers, total, block):
@@ -75,13 +79,14 @@ def rate(paths, workers, total, block):
 
 
 def memory(paths, totals, block):
-    """What one worker holds after so many pictures."""
+    """The most that one worker holds at a time while it looks at so many pictures."""
     with connect("local:1") as client:
         seen = {}
         for at, total in enumerate(totals):
             classes, setting = job(paths[at:] + paths[:at], total, light_network())
+            client.run(forget_peak)
             run_blocks(client, cut_blocks(classes, setting, block), setting)
-            seen[total] = max(client.run(resident).values())
+            seen[total] = max(client.run(peak).values())
         return seen
 
 
@@ -119,14 +124,14 @@ def estimate(pictures, classes, workers, per_second, width, block, network):
     scatter, means = 8 * (width + 1) * math.ceil(width / 2), 8 * width * min(CLASSES, classes)
     ranges = math.ceil(classes / CLASSES)
     per_range = math.ceil(blocks / ranges)
-    depth = max(1, math.ceil(math.log(max(2, per_range), FAN_IN)))
+    sums = math.ceil(per_range / FAN_IN**LEVELS)
     of_block = scatter + 8 * width * math.ceil(classes * block / pictures)
-    moved = blocks * of_block * (1 + 1 / (FAN_IN - 1)) + ranges * (scatter + means)
+    moved = blocks * of_block * sum(FAN_IN**-level for level in range(LEVELS + 1)) + ranges * (scatter + means)
     return {
         "blocks": (blocks, ""),
         "looking": (pictures / (workers * per_second) / 3600, "h"),
         "a block's sums": (of_block / 1e6, "MB"),
-        "depth of the tree": (depth, ""),
+        "sums of a range that are added one after the other": (sums, ""),
         "moved": (moved / 1e9, "GB"),
         "moving it, every worker on a link of its own": (moved / network / workers / 3600, "h"),
         "a worker sends": (of_block * per_second / block / 1e6, "MB/s"),
@@ -152,8 +157,10 @@ def main():
                 results += [row(f"{n} workers", speed, "pictures/s"), row(f"{n} workers", effort, "pictures/CPU s")]
             results.append(row("2 workers over 1", speeds[2][0] / speeds[1][0], "", ">= 1.8"))
         if "memory" in options.what:
-            seen = memory(paths, [1000, options.most // 4, options.most], 256)
-            results += [row(f"worker after {total:,} pictures", held / 1e6, "MB") for total, held in seen.items()]
+            seen = memory(paths, [1000, options.most // 4, options.most], options.block)
+            results += [
+                row(f"{total:,} pictures: the most a worker held", held / 1e6, "MB") for total, held in seen.items()
+            ]
             results.append(row("last over first", seen[options.most] / seen[1000], "", "<= 1.1"))
     if "reduction" in options.what:
         for classes in (1000, 10_000, 100_000):

@@ -16,7 +16,8 @@ from engram.cluster.blocks import Block, Setting, Summary, combine, summarise
 from engram.images import FeatureCache, Images
 from engram.images.cache import ROWS_PER_FILE
 
-FAN_IN = 8  # summaries that are added up at once
+FAN_IN = 4  # summaries that are added up at once
+LEVELS = 2  # of adding up so; what comes of them goes into one sum, so that no more wait in memory however many blocks
 AHEAD = 4  # blocks submitted for every worker: enough that none waits, few enough that lists of paths stay small
 PATIENCE = 10.0  # seconds for a scheduler to answer
 FAILURES = 20  # workers that may die over one block before it is held to be the block's fault
@@ -72,7 +73,7 @@ Told = Callable[[int], None]  # how many pictures are done
 def run_blocks(
     client: Any, ranges: Iterable[Sequence[Block]], setting: Setting, told: Told = lambda pictures: None
 ) -> Outcome:
-    """Summarise all blocks and add up those of each range by a tree.
+    """Summarise all blocks and add up those of each range, a few at a time.
 
     The lists of pictures are taken as they are needed, so they need not all be in memory. Results stay with the workers
     until a range is complete.
@@ -80,7 +81,7 @@ def run_blocks(
     shared = _share(client, setting)
     events_before, window, finished = len(client.get_events("all")), _Window(client, told), []
     for blocks in ranges:
-        levels: list[list[Any]] = [[]]
+        levels: list[list[Any]] = [[] for _ in range(LEVELS + 1)]
         for block in blocks:
             window.wait_for_room()
             future = client.submit(summarise, block, shared, key=f"engram-block-{block.key}")
@@ -153,17 +154,15 @@ class _Window:
 
 
 def _enter(client: Any, levels: list[list[Any]], future: Any) -> None:
-    """Put a result into the tree; wherever there are enough neighbours, they become one on the level above."""
-    level = 0
-    while True:
-        levels[level].append(future)
-        if len(levels[level]) < FAN_IN:
+    """Take a result in; wherever there are enough neighbours, they become one on the level above, the last a sum."""
+    for level in levels[:-1]:
+        level.append(future)
+        if len(level) < FAN_IN:
             return
-        future = client.submit(combine, levels[level], pure=False)
-        levels[level] = []
-        level += 1
-        if level == len(levels):
-            levels.append([])
+        future = client.submit(combine, level.copy(), pure=False)
+        level.clear()
+    total = levels[-1]
+    total[:] = [client.submit(combine, [*total, future], pure=False)] if total else [future]
 
 
 def _losses(events: Sequence[tuple[float, Any]]) -> tuple[int, int]:
