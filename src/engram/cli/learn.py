@@ -14,8 +14,11 @@ from engram.cli.options import (
     MAIN,
     AsJson,
     Backbone,
+    DetectionsFile,
+    DetectionThreshold,
     Device,
     Folder,
+    ImagesFolder,
     MaxPixels,
     Method,
     ModelPath,
@@ -24,7 +27,7 @@ from engram.cli.options import (
     Wait,
     open_store,
 )
-from engram.cli.sources import listed_pictures, tell_left_out
+from engram.cli.sources import detected_boxes, listed_pictures, tell_left_out
 
 if TYPE_CHECKING:
     from engram.store import Learned, Step
@@ -39,6 +42,8 @@ engram learn birds.engram pictures/             # again, after adding pictures/h
 engram learn birds.engram new/ --more           # new/wren/… holds more pictures of wrens
 
 engram learn birds.engram labels.csv            # lines like garden/1.jpg,wren; paths relative to the file
+
+engram learn birds.engram pictures/ --detections md.json    # from MegaDetector's surest box in each picture
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
@@ -59,6 +64,9 @@ def learn(
         typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
     ] = 0.1,
     skip_bad: SkipBad = False,
+    detections: DetectionsFile = None,
+    detection_threshold: DetectionThreshold = None,
+    images: ImagesFolder = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
@@ -102,20 +110,26 @@ def learn(
     from engram.datasets import DataError, scan_classes
     from engram.settings import parse_settings
 
-    if sum((watch, statistics, dask is not None)) > 1:
-        raise ValueError("choose one of --watch, --statistics and --dask")
+    if sum((watch, statistics, dask is not None, detections is not None)) > 1:
+        raise ValueError("choose one of --watch, --statistics, --dask and --detections")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
     if max_pixels is not None and dask is not None:
         raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
     if watch and folder.is_file():
         raise ValueError(f"--watch takes a folder, and {folder} is a list")
+    boxes = detected_boxes(detections, images, detection_threshold)
     classes: Classes
     if folder.is_file():
         classes, left_out = listed_pictures(folder, skip_bad=skip_bad, addresses=dask is not None), []
     else:
         found = scan_classes(folder)
         classes, left_out = found.classes, found.left_out
+    if boxes is not None:
+        from engram.store import crop_classes
+
+        classes, without = crop_classes(classes, boxes)
+        left_out = [*left_out, *without]
     tell_left_out(left_out)
     if not (classes or watch):
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")

@@ -4,8 +4,9 @@ Nothing here prints.
 """
 
 from engram.errors import ModelBusyError, NothingToDoError
-from engram.images import ImageError, Prepared, Unreadable, prepare
+from engram.images import Crop, ImageError, Prepared, Unreadable, prepare
 from engram.store.card import model_card, tell_what_is_kept
+from engram.store.detections import add_classifications, crop_classes, crops, write_detections
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
@@ -32,6 +33,7 @@ __all__ = [
     "Basis",
     "Check",
     "ClassHealth",
+    "Crop",
     "Evaluation",
     "Event",
     "Examples",
@@ -56,6 +58,9 @@ __all__ = [
     "Suspect",
     "Unreadable",
     "What",
+    "add_classifications",
+    "crop_classes",
+    "crops",
     "evaluate_images",
     "examine",
     "learn_classes",
@@ -72,5 +77,6 @@ __all__ = [
     "unknown_threshold",
     "watch_folder",
     "watch_inbox",
+    "write_detections",
     "write_statistics",
 ]
