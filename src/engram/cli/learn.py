@@ -79,6 +79,14 @@ def learn(
             "so that earlier classes can be checked again.",
         ),
     ] = False,
+    keep_lessons: Annotated[
+        bool,
+        typer.Option(
+            "--keep-lessons",
+            help="Keep counts, means and scatter of each lesson by themselves, too, so that engram unlearn can take it "
+            "back. They are as telling as a file of statistics.",
+        ),
+    ] = False,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Write counts, means and scatter alone, into a new file, to be merged.")
     ] = False,
@@ -110,10 +118,14 @@ def learn(
     from engram.datasets import DataError, scan_classes
     from engram.settings import parse_settings
 
-    if sum((watch, statistics, dask is not None, detections is not None)) > 1:
-        raise ValueError("choose one of --watch, --statistics, --dask and --detections")
+    if sum((watch, statistics, dask is not None)) > 1:
+        raise ValueError("choose one of --watch, --statistics and --dask")
+    if detections is not None and (watch or statistics or dask is not None):
+        raise ValueError("--detections goes with none of --watch, --statistics and --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
+    if keep_lessons and (statistics or dask is not None):
+        raise ValueError("--keep-lessons is for pictures that are learned here, not for --statistics or --dask")
     if max_pixels is not None and dask is not None:
         raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
     if watch and folder.is_file():
@@ -138,7 +150,7 @@ def learn(
     from engram.store import Plan, learn_classes, learn_on_cluster, watch_folder, write_statistics
 
     plan = Plan(
-        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples,
+        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
         backbone=backbone, method=method, settings=changed, seed=seed,
     )  # fmt: skip
     store = open_store(model, device, wait)

@@ -23,6 +23,7 @@ from engram.store.predict import Answer, Ranked, predict_images, unknown_thresho
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
 from engram.store.taxonomy import SURE, Namer, read_taxonomy
+from engram.store.unlearn import unlearn_lesson
 
 __all__ = [
     "EXAMPLES",
@@ -75,6 +76,7 @@ __all__ = [
     "tell_what_is_kept",
     "twins",
     "unknown_threshold",
+    "unlearn_lesson",
     "watch_folder",
     "watch_inbox",
     "write_detections",
