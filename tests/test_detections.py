@@ -1,6 +1,8 @@
 """Boxes from a detector: MegaDetector's JSON in, crops learned and answered, the same JSON out."""
 
+import base64
 import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -444,8 +446,9 @@ def test_the_report_shows_the_crop(engram, hidden):
     (hidden / "wide" / "red").rename(hidden / "wide" / "orange")
     (hidden / "md.json").write_text((hidden / "md.json").read_text().replace("wide/red", "wide/orange"))
     engram("evaluate", "m.engram", "wide", "--detections", "md.json", "--html", "crops.html")
-    engram("evaluate", "m.engram", "wide", "--html", "wide.html")
     page = (hidden / "crops.html").read_text()
+    shown = re.findall('src="data:image/jpeg;base64,([^"]+)"', page)
+    assert {Image.open(io.BytesIO(base64.b64decode(one))).size for one in shown} == {(20, 20)}
     assert "orange" in page
     assert page.count("<img ") == 6
     assert '<span class="file">0-0.png</span>' in page
