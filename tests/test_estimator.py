@@ -273,6 +273,7 @@ def test_the_memory_table_is_exact():
         "stored samples": 0,
         "consolidation state": encoder,
         "examples to check with": 0,
+        "lessons that can be taken back": 0,
         "scratch memory": 0,
     }
 

@@ -94,6 +94,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     learner_ : the method itself.
     notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
     examples_ : features of samples that were not learned, by label, which travel with the model to check it with.
+    lessons_ : numbers of the lessons that are kept to be taken back, and how many samples each had of which class.
 
     Examples
     --------
@@ -198,6 +199,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         merged = copy.copy(self)
         merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
         merged.learner_.merge(*(other.learner_ for other in others))
+        merged.learner_.drop_lessons()  # whose numbers several may have
         merged.n_features_in_ = merged.learner_.n_features
         merged.notes_, merged.examples_ = {}, dict(self.examples_)
         for other in others:
@@ -205,6 +207,53 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
                 kept = merged.examples_.get(label, values[:0])
                 merged.examples_[label] = np.concatenate([kept, values])
         return merged
+
+    @read
+    def subtract(self, other: "IncrementalClassifier") -> Self:
+        """A classifier that knows what this one knew before `other` was merged: `a.merge(b).subtract(b)` is like `a`.
+
+        Classes of which no sample is left are gone. Both are left as they are. Exact for "whitened", "slda" and "ncm",
+        up to rounding; calibration and examples of other classes stay as they are.
+        """
+        self.require_mergeable(other)
+        rest = copy.copy(self)
+        rest.learner_ = copy.copy(self.learner_)
+        rest.learner_.subtract(other.learner_)
+        taken = set(other.learner_.labels)
+        rest.notes_, rest.examples_ = {}, {name: one for name, one in self.examples_.items() if name not in taken}
+        return rest
+
+    def keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
+        """Keep the counts, means and scatter of samples that have just been learned, for `unlearn`, under a number."""
+        self._keep_lesson(number, X, y)
+        return self
+
+    @change
+    def _keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> None:
+        learner = copy.copy(self.learner_)
+        learner.keep_lesson(number, self._features(X), np.asarray(y))
+        self.learner_ = learner
+
+    def unlearn(self, number: int) -> Self:
+        """Take a lesson back that was kept, whatever was learned since: as if it had never been learned.
+
+        Classes that nothing else has taught are gone, and so are examples of all its classes.
+        """
+        self._unlearn(number)
+        return self
+
+    @change
+    def _unlearn(self, number: int) -> None:
+        learner, taught = copy.copy(self.learner_), self.lessons_.get(number, {})
+        learner.unlearn(number)
+        self.learner_ = learner
+        self.examples_ = {name: values for name, values in self.examples_.items() if name not in taught}
+
+    @property
+    def lessons_(self) -> dict[int, dict[Label, int]]:
+        """The lessons that are kept, and how many samples each had of which class."""
+        self._require_fitted()
+        return self.learner_.lessons
 
     @read
     def blank(self) -> Learner:

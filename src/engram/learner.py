@@ -28,6 +28,7 @@ GROUPS = {
     "samples": "stored samples",
     "consolidation": "consolidation state",
     "examples": "examples to check with",
+    "lessons": "lessons that can be taken back",
     "scratch": "scratch memory",
 }
 
@@ -289,6 +290,45 @@ class Learner(Shared, ABC):
         """
         for other in others:
             self.require_mergeable(other)
+
+    @classmethod
+    def subtracts(cls) -> bool:
+        """Whether what is kept are counts, means and scatter, of which those of some samples can be taken away."""
+        return False
+
+    def subtract(self, other: "Learner") -> None:
+        """Know what was known before `other` was merged, as if that had never been learned here. All or nothing.
+
+        Classes of which no sample is left are gone. ValueError says what is in the way.
+        """
+        self.require_mergeable(other)
+        self._require_subtracting()
+
+    def keep_lesson(self, number: int, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
+        """Keep what samples that have just been learned have added, so that `unlearn` can take it back."""
+        self._require_subtracting()
+
+    def unlearn(self, number: int) -> None:
+        """Know what would be known had a lesson that was kept never been learned. All or nothing."""
+        self._require_subtracting()
+
+    def drop_lessons(self) -> None:
+        """Keep nothing of single lessons any more."""
+        return None
+
+    @property
+    def lessons(self) -> dict[int, dict[Label, int]]:
+        """The lessons that are kept, and how many samples each had of which class."""
+        return {}
+
+    def _require_subtracting(self) -> None:
+        if not self.subtracts():
+            raise ValueError(
+                f"a model of the method {self.method} cannot take anything back: what it keeps are not counts, means "
+                "and scatter of samples"
+            )
+        if not self.can_learn:
+            raise ValueError("a model that was saved slim cannot take anything back; take the full model file")
 
     def require_mergeable(self, other: "Learner") -> None:
         """Refuse what cannot be merged with this learner, in one line that names both sides of a mismatch."""

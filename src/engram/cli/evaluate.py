@@ -1,15 +1,30 @@
 """engram evaluate: how often the model is right."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from engram.cli.app import NOTHING, app, cell, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, MaxPixels, SkipBad, open_store
-from engram.cli.sources import listed_pictures, tell_left_out
+from engram.cli.options import (
+    MAIN,
+    AsJson,
+    DetectionsFile,
+    DetectionThreshold,
+    Device,
+    ExistingModel,
+    Folder,
+    ImagesFolder,
+    MaxPixels,
+    SkipBad,
+    open_store,
+)
+from engram.cli.sources import detected_boxes, listed_pictures, tell_left_out
+
+if TYPE_CHECKING:
+    from engram.store.learn import Classes
 
 _EXAMPLES = """Examples:
 
@@ -25,6 +40,9 @@ def evaluate(
     model: ExistingModel,
     folder: Folder,
     skip_bad: SkipBad = False,
+    detections: DetectionsFile = None,
+    detection_threshold: DetectionThreshold = None,
+    images: ImagesFolder = None,
     html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
     max_pixels: MaxPixels = None,
     device: Device = "auto",
@@ -35,14 +53,20 @@ def evaluate(
     The report is one file with small copies of the pictures that were taken for something else. Judge with pictures the
     model has not learned from.
     """
-    paths, labels = _labelled(folder, skip_bad)
+    boxes = detected_boxes(detections, images, detection_threshold)
+    classes = _pictures(folder, skip_bad)
 
-    from engram.store import evaluate_images
+    from engram.store import crop_classes, evaluate_images
     from engram.store.evaluation_page import write_evaluation_page
 
+    if boxes is not None:
+        classes, without = crop_classes(classes, boxes)
+        tell_left_out(without)
+    labelled = [(picture, name) for name, pictures in classes.items() for picture in pictures]
+    pictures, labels = [picture for picture, _ in labelled], [name for _, name in labelled]
     loaded = open_store(model, device).read()
     with progress("evaluate") as update:
-        result = evaluate_images(loaded, paths, labels, device=device, progress=update)
+        result = evaluate_images(loaded, pictures, labels, device=device, progress=update)
     for one in result.unreadable:
         complain(f"cannot read {one.name}: {one.reason}")
     if not result.pictures:
@@ -67,15 +91,16 @@ def evaluate(
     note(f"report with {len(result.wrong):,} pictures that were taken for something else: {html}")
 
 
-def _labelled(folder: Path, skip_bad: bool) -> tuple[list[Path], list[str]]:
-    """Pictures, and the class of each."""
+def _pictures(folder: Path, skip_bad: bool) -> "Classes":
+    """The pictures of each class."""
     from engram.datasets import image_folder
 
     if folder.is_file():
-        listed = listed_pictures(folder, skip_bad=skip_bad)
-        found = [(Path(path), name) for name, paths in listed.items() for path in paths]
-        return [path for path, _ in found], [name for _, name in found]
+        return listed_pictures(folder, skip_bad=skip_bad)
     data = image_folder(folder)
     split = data.test or data.train
     tell_left_out(split.left_out)
-    return [Path(path) for path in split.images], split.labels
+    classes: dict[str, list[Path]] = {}
+    for path, name in zip(split.images, split.labels, strict=True):
+        classes.setdefault(name, []).append(Path(path))
+    return classes

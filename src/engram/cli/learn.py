@@ -14,8 +14,11 @@ from engram.cli.options import (
     MAIN,
     AsJson,
     Backbone,
+    DetectionsFile,
+    DetectionThreshold,
     Device,
     Folder,
+    ImagesFolder,
     MaxPixels,
     Method,
     ModelPath,
@@ -24,7 +27,7 @@ from engram.cli.options import (
     Wait,
     open_store,
 )
-from engram.cli.sources import listed_pictures, tell_left_out
+from engram.cli.sources import detected_boxes, listed_pictures, tell_left_out
 
 if TYPE_CHECKING:
     from engram.store import Learned, Step
@@ -39,6 +42,8 @@ engram learn birds.engram pictures/             # again, after adding pictures/h
 engram learn birds.engram new/ --more           # new/wren/… holds more pictures of wrens
 
 engram learn birds.engram labels.csv            # lines like garden/1.jpg,wren; paths relative to the file
+
+engram learn birds.engram pictures/ --detections md.json    # from MegaDetector's surest box in each picture
 
 engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
 
@@ -59,6 +64,9 @@ def learn(
         typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
     ] = 0.1,
     skip_bad: SkipBad = False,
+    detections: DetectionsFile = None,
+    detection_threshold: DetectionThreshold = None,
+    images: ImagesFolder = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
@@ -69,6 +77,14 @@ def learn(
             "--keep-examples",
             help="For a new model: keep the numbers of up to 20 held-back pictures of a class in the file, "
             "so that earlier classes can be checked again.",
+        ),
+    ] = False,
+    keep_lessons: Annotated[
+        bool,
+        typer.Option(
+            "--keep-lessons",
+            help="Keep counts, means and scatter of each lesson by themselves, too, so that engram unlearn can take it "
+            "back. They are as telling as a file of statistics.",
         ),
     ] = False,
     statistics: Annotated[
@@ -104,18 +120,28 @@ def learn(
 
     if sum((watch, statistics, dask is not None)) > 1:
         raise ValueError("choose one of --watch, --statistics and --dask")
+    if detections is not None and (watch or statistics or dask is not None):
+        raise ValueError("--detections goes with none of --watch, --statistics and --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
+    if keep_lessons and (statistics or dask is not None):
+        raise ValueError("--keep-lessons is for pictures that are learned here, not for --statistics or --dask")
     if max_pixels is not None and dask is not None:
         raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
     if watch and folder.is_file():
         raise ValueError(f"--watch takes a folder, and {folder} is a list")
+    boxes = detected_boxes(detections, images, detection_threshold)
     classes: Classes
     if folder.is_file():
         classes, left_out = listed_pictures(folder, skip_bad=skip_bad, addresses=dask is not None), []
     else:
         found = scan_classes(folder)
         classes, left_out = found.classes, found.left_out
+    if boxes is not None:
+        from engram.store import crop_classes
+
+        classes, without = crop_classes(classes, boxes)
+        left_out = [*left_out, *without]
     tell_left_out(left_out)
     if not (classes or watch):
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
@@ -124,7 +150,7 @@ def learn(
     from engram.store import Plan, learn_classes, learn_on_cluster, watch_folder, write_statistics
 
     plan = Plan(
-        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples,
+        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
         backbone=backbone, method=method, settings=changed, seed=seed,
     )  # fmt: skip
     store = open_store(model, device, wait)

@@ -59,6 +59,22 @@ MaxPixels = Annotated[
         help="Pictures with more pixels are refused, or read at reduced size if they are JPEG (default: 89 million).",
     ),
 ]
+DetectionsFile = Annotated[
+    Path | None,
+    typer.Option("--detections", metavar="FILE", help="Boxes of animals in the pictures: MegaDetector's JSON."),
+]
+DetectionThreshold = Annotated[
+    float | None,
+    typer.Option(help="With --detections: how sure a box has to be.", show_default="what FILE calls typical, or 0.2"),
+]
+ImagesFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--images",
+        metavar="FOLDER",
+        help="With --detections: what its file names are relative to (default: the folder that FILE is in).",
+    ),
+]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Go on without the rows of a LIST that cannot be used; they are named.")
 ]

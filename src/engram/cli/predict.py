@@ -11,8 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, printable, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
-from engram.cli.sources import tell_left_out
+from engram.cli.options import (
+    MAIN,
+    AsJson,
+    DetectionsFile,
+    DetectionThreshold,
+    Device,
+    ExistingModel,
+    ImagesFolder,
+    MaxPixels,
+    open_store,
+    percent,
+)
+from engram.cli.sources import detected_boxes, tell_left_out
 
 if TYPE_CHECKING:
     from engram.store import Answer, Model
@@ -28,6 +39,8 @@ find . -name '*.jpg' | engram predict birds.engram --list - --json
 engram predict birds.engram card/DCIM/ --taxonomy families.csv      # lines like wren,Troglodytidae,songbird
 
 engram predict birds.engram card/DCIM/ --among wren,robin,heron     # or --among names.txt, one name a line
+
+engram predict birds.engram --detections md.json --out named.json   # MegaDetector's boxes, named
 
 curl -s https://example.org/bird.jpg | engram predict birds.engram - --unknown auto"""
 
@@ -68,6 +81,13 @@ def predict(
         float | None,
         typer.Option(help="With --taxonomy: how likely an answer has to be.", show_default="0.8"),
     ] = None,
+    detections: DetectionsFile = None,
+    detection_threshold: DetectionThreshold = None,
+    images: ImagesFolder = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --detections: write them here, with what each box shows."),
+    ] = None,
     max_pixels: MaxPixels = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -91,9 +111,18 @@ def predict(
     tables = [name for name in names if as_csv and name.lower().endswith(".csv")]  # what it is called is no picture
     if len(tables) > 1:
         raise ValueError(f"--csv writes one table, not {' and '.join(tables)}")
+    boxes = detected_boxes(detections, images, detection_threshold)
+    if boxes is None and out is not None:
+        raise ValueError("--out belongs to --detections; for a table there is --csv")
     sources = _sources([name for name in names if name not in tables], listed)
-    if not sources:
-        note("no pictures found")
+    if boxes is not None:
+        if sources:
+            raise ValueError("--detections names the pictures itself; choose one of the two")
+        from engram.store import crops
+
+        sources = [*crops(boxes)]
+    if not (sources or out):
+        note("no pictures found" if boxes is None else f"no box reaches {boxes.threshold:g}")
         raise typer.Exit(NOTHING)
     if missing := [one for one in sources if isinstance(one, str) and not Path(one).exists()]:
         for name in missing:
@@ -105,9 +134,11 @@ def predict(
     from engram.store import (  # slow, and not for a wrong path
         SURE,
         Answer,
+        add_classifications,
         predict_images,
         read_taxonomy,
         unknown_threshold,
+        write_detections,
     )
 
     loaded = open_store(model, device).read()
@@ -115,6 +146,7 @@ def predict(
     chosen = None if among is None else _chosen(loaded, among)
     parents = None if taxonomy is None else read_taxonomy(taxonomy)
     unreadable = len(missing)
+    named: list[Answer] = []
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
@@ -127,6 +159,8 @@ def predict(
             for done, one in enumerate(answers, 1):
                 update(done, len(sources))
                 if isinstance(one, Answer):
+                    if out is not None:
+                        named.append(one)
                     yield one
                 else:
                     unreadable += 1
@@ -137,11 +171,20 @@ def predict(
     elif as_csv:
         ranks = min(top, len(chosen or loaded.names))
         with _open_table(tables[0]) if tables else nullcontext(sys.stdout) as file:
-            _write_csv(file, answered(), ranks, ["label_probability"] if parents else [])
+            _write_csv(file, answered(), ranks, taxonomy=parents is not None, boxes=boxes is not None)
     else:
         for answer in answered():
             best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
-            typer.echo(printable(f"{answer.path}: {answer.label} ({best})"))
+            box = f" {list(answer.box)}" if answer.box else ""
+            typer.echo(printable(f"{answer.path}{box}: {answer.label} ({best})"))
+    if boxes is not None and out is not None:
+        classes = chosen or loaded.names
+        content = add_classifications(boxes, named, classifier=model.name, names=classes, taxonomy=parents)
+        try:
+            write_detections(out, content)
+        except OSError as error:
+            raise ValueError(f"cannot write {out}: {error.strerror}") from error
+        note(f"{len(named):,} of {len(boxes.boxes):,} boxes of animals were answered: {out}")
     if unreadable:
         raise typer.Exit(BAD_INPUT)
 
@@ -193,11 +236,13 @@ def _open_table(path: str) -> TextIO:
         raise ValueError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int, more: list[str]) -> None:
+def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int, *, taxonomy: bool, boxes: bool) -> None:
     writer = csv.writer(file, lineterminator="\n")
     ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity", "probability")]
-    writer.writerow(["path", "label", "similarity", "probability", *ranks, *more])
+    more = ["label_probability"] if taxonomy else []
+    sides = ["x_min", "y_min", "width", "height"] if boxes else []
+    writer.writerow(["path", "label", "similarity", "probability", *ranks, *more, *sides])
     for answer in answers:
         ranked = [value for one in answer.top for value in one]
-        others = [getattr(answer, column) for column in more]
+        others = [*([answer.label_probability] if taxonomy else []), *(answer.box or ())]
         writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked, *others])

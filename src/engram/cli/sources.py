@@ -1,4 +1,4 @@
-"""Where pictures come from: folders and lists, and what is left out of them."""
+"""Where pictures come from: folders, lists and detectors, and what is left out of them."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from engram.cli.app import complain, note
 
 if TYPE_CHECKING:
-    from engram.datasets import LeftOut
+    from engram.datasets import Detections, LeftOut
     from engram.store import ImageUrl
 
 _NAMED = 10  # files that are left out for one reason
@@ -31,6 +31,19 @@ def listed_pictures(file: Path, *, skip_bad: bool, addresses: bool = False) -> "
         name: [ImageUrl(one) if "://" in one else Path(one) for one in sources]
         for name, sources in listing.classes.items()
     }
+
+
+def detected_boxes(file: Path | None, images: Path | None, threshold: float | None) -> "Detections | None":
+    """What --detections names, and what the options beside it say about it."""
+    from engram.datasets import LeftOut, read_detections
+
+    if file is None:
+        if images is not None or threshold is not None:
+            raise ValueError("--images and --detection-threshold belong to --detections")
+        return None
+    found = read_detections(file, images=images, threshold=threshold)
+    tell_left_out(LeftOut(Path(name), "a video, and boxes in its frames are passed over") for name in found.videos)
+    return found
 
 
 def tell_left_out(left_out: "Iterable[LeftOut]") -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from engram.datasets.cifar import cifar100
 from engram.datasets.cub import cub200
 from engram.datasets.dataset import DataError, Dataset, LeftOut, Split, data_root
+from engram.datasets.detections import Detections, read_detections
 from engram.datasets.digits import digits
 from engram.datasets.folders import class_folders, image_folder, scan_classes, scan_pictures
 from engram.datasets.listing import read_listing
@@ -25,6 +26,7 @@ def load(name: str, root: str | Path | None = None, *, download: bool = False) -
 __all__ = [
     "DataError",
     "Dataset",
+    "Detections",
     "LeftOut",
     "Split",
     "cifar100",
@@ -33,6 +35,7 @@ __all__ = [
     "digits",
     "image_folder",
     "load",
+    "read_detections",
     "read_listing",
     "scan_classes",
     "scan_pictures",

@@ -2,6 +2,7 @@
 
 from engram.images.cache import CacheEntry, FeatureCache
 from engram.images.cached_features import CachedFeatures
+from engram.images.crop import Crop
 from engram.images.decode import ImageError, load_image, source_name
 from engram.images.extraction import (
     Features,
@@ -19,6 +20,7 @@ from engram.images.forward import Unreadable
 __all__ = [
     "CacheEntry",
     "CachedFeatures",
+    "Crop",
     "FeatureCache",
     "Features",
     "ImageError",

@@ -10,7 +10,9 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 from PIL.JpegImagePlugin import JpegImageFile
 
-ImageSource = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray[Any, Any] | Image.Image
+from engram.images.crop import Crop
+
+ImageSource = str | os.PathLike[str] | bytes | IO[bytes] | np.ndarray[Any, Any] | Image.Image | Crop
 
 _ORIENTATION = 0x0112  # the EXIF tag, and how each of its values is turned upright
 _UPRIGHT = {
@@ -46,13 +48,15 @@ class ImageError(ValueError):
 
 
 def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
-    """Read a picture from a path, the bytes of a file, an open file, a uint8 array or a PIL image, as RGB.
+    """Read a picture from a path, the bytes of a file, an open file, a uint8 array, a PIL image or a `Crop`, as RGB.
 
     EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled to 8 bits (not clipped). A JPEG
     beyond Pillow's limit (`PIL.Image.MAX_IMAGE_PIXELS`) is read at a half or a quarter of its width and height.
     Whatever is wrong with a picture, another one beyond that limit included, is an `ImageError`.
     """
     name = name or source_name(source) or "image"
+    if isinstance(source, Crop):
+        return source.cut(load_image(source.path, name))
     try:
         if isinstance(source, Image.Image):
             with _reading:

@@ -12,6 +12,7 @@ from PIL import Image
 
 from engram.backbones import Backbone, Preprocess
 from engram.device import resolve_device
+from engram.images.crop import Crop
 from engram.images.decode import ImageError, ImageSource, load_image, source_name
 from engram.images.forward import Array, Batch, Decoded, Unreadable, on_cpu, on_gpu
 
@@ -22,8 +23,8 @@ class Prepared(NamedTuple):
     pixels: Array  # uint8 (3, H, W)
 
 
-# What the classifier takes: paths, PIL images, or one uint8 array (N, H, W, 3).
-Pictures = Sequence[str | os.PathLike[str] | Image.Image] | Array
+# What the classifier takes: paths, PIL images, crops, or one uint8 array (N, H, W, 3).
+Pictures = Sequence[str | os.PathLike[str] | Image.Image | Crop] | Array
 Images = Sequence[ImageSource] | Array  # uint8 (N, H, W, 3) or (N, H, W) where it is one array
 Lookable = Images | Sequence[Prepared]
 Progress = Callable[[int, int], None]  # images done, images in all
@@ -126,7 +127,7 @@ def prepare(source: ImageSource | Prepared, preprocess: Preprocess, name: str = 
 
 
 def holds_pictures(X: object) -> bool:
-    """Whether X is images: a uint8 array of three or four dimensions, or a list of paths, files' bytes or images."""
+    """Whether X is images: uint8 of three or four dimensions, or a list of paths, crops, images, files' bytes."""
     if isinstance(X, np.ndarray):
         if X.ndim > 1:
             return X.dtype == np.uint8 and X.ndim in (3, 4)
@@ -135,7 +136,7 @@ def holds_pictures(X: object) -> bool:
         return False
     if isinstance(X[0], np.ndarray):
         return X[0].dtype == np.uint8 and X[0].ndim in (2, 3)
-    return isinstance(X[0], str | os.PathLike | bytes | Image.Image)
+    return isinstance(X[0], str | os.PathLike | bytes | Image.Image | Crop)
 
 
 def check_images(images: Lookable) -> None:

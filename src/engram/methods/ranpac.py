@@ -82,6 +82,11 @@ class RanPAC(TensorLearner):
             "consolidation.gram": gram,
         }
 
+    @classmethod
+    def subtracts(cls) -> bool:
+        """Without counts nobody knows whether a class has samples left."""
+        return False
+
     def blank(self) -> Self:
         """The ridge was searched for on the first classes and stays."""
         learner = super().blank()

@@ -53,6 +53,11 @@ class SLDA(TensorLearner):
             scatter += each.tensors["consolidation.scatter"]
         return self._with_readout(counts, means, scatter)
 
+    def _tensors_of(self, rest: statistics.Rest) -> dict[str, Tensor]:
+        scatter = self.tensors["consolidation.scatter"].double()
+        scatter = scatter if rest.scatter is None else scatter - rest.scatter
+        return self._with_readout(rest.counts, rest.means.float(), scatter.float())
+
     def _with_readout(self, counts: Tensor, means: Tensor, scatter: Tensor) -> dict[str, Tensor]:
         covariance = statistics.shrunk(scatter.double() / counts.sum(), self.config.shrinkage)
         exact = means.double()

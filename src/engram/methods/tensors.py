@@ -28,6 +28,8 @@ from engram.learner import (
     is_finite,
     require_finite,
 )
+from engram.methods import lessons
+from engram.methods.subtracting import Subtracting
 from engram.nn import calibration, statistics
 from engram.nn.statistics import with_rows as with_rows
 from engram.snapshots import change, read
@@ -45,16 +47,13 @@ class Taught(NamedTuple):
     rows: Tensor
 
 
-class TensorLearner(Learner):
+class TensorLearner(Subtracting):
     """Learns by making a new table of tensors out of the old one and a task, so a failure leaves the old one."""
 
     only_for_learning: ClassVar[tuple[str, ...]] = ()  # beginnings of the names that prediction does without
 
     def __init__(self, config: Any = None, *, seed: int = 0, device: str = "auto") -> None:
         super().__init__(config, seed=seed, device=device)
-        self._labels: list[Label] = []
-        self.tensors: dict[str, Tensor] = {}
-        self.scratch: dict[str, Tensor] = {}  # made of `tensors` to answer faster; never saved
         self.slim = False
         self.calibrating = True  # while it learns
 
@@ -209,6 +208,7 @@ class TensorLearner(Learner):
     def forget(self, label: Label) -> None:
         """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""
         row = self._row(label)
+        self._forget_in_lessons(label)
         self.tensors, self.scratch = self._tensors_without(row), {}
         self._labels = [name for name in self._labels if name != label]
 
@@ -229,6 +229,7 @@ class TensorLearner(Learner):
         if new != old and new in self._labels:
             raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
         self._labels = [*self._labels[:row], new, *self._labels[row + 1 :]]
+        self._rename_in_lessons(old, new)
 
     @change
     def merge(self, *others: Learner) -> None:
@@ -295,6 +296,7 @@ class TensorLearner(Learner):
         """The table; slim leaves out what only further learning needs."""
         slim = slim or self.slim
         tensors = {n: t for n, t in self.tensors.items() if not (slim and n.startswith(self.only_for_learning))}
+        kept, labels = lessons.to_state({} if slim else self.kept_lessons)
         meta = {
             "config": asdict(self.config),
             "seed": self.seed,
@@ -303,7 +305,7 @@ class TensorLearner(Learner):
             "labels": self.labels,
             "slim": slim,
         }
-        return State(tensors, meta)
+        return State(tensors | kept, meta | ({"lessons": labels} if labels else {}))
 
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
@@ -312,7 +314,9 @@ class TensorLearner(Learner):
         learner = cls(cls.configure(meta["config"]), seed=meta["seed"], device=device)
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
         learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
-        learner.tensors = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
+        placed = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
+        learner.tensors = {name: tensor for name, tensor in placed.items() if not name.startswith(lessons.PREFIX)}
+        learner.kept_lessons = lessons.from_state(placed, meta.get("lessons", {}))
         rows = {len(tensor) for name, tensor in learner.tensors.items() if has_row_per_class(name)}
         if rows | {len(meta["labels"])} != {len(index_labels(meta["labels"])[0])}:
             raise ValueError("its classes and the rows kept of them do not fit together")

@@ -79,15 +79,14 @@ class Whitened(TensorLearner):
 
     def _space(self) -> whitening.Space:
         if not self.scratch:
-            made = vars(class_sums.space(self.tensors)).items()
-            self.scratch.update({name: tensor for name, tensor in made if tensor is not None})
+            self.scratch.update((n, t) for n, t in vars(class_sums.space(self.tensors)).items() if t is not None)
         return whitening.Space(**self.scratch)
 
-    def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
-        return (space or self._space()).whiten(self._map()(features, self.tensors))
+    def _mapped(self, features: Tensor) -> Tensor:
+        return self._map()(features, self.tensors)
 
     def _scores(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
-        cosines = self._space().cosines(self._whiten(features, space))
+        cosines = self._space().cosines((space or self._space()).whiten(self._mapped(features)))
         cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
 
@@ -101,7 +100,7 @@ class Whitened(TensorLearner):
 
     def _familiarity(self, features: Tensor) -> Tensor:
         self.scratch.update(zip(("rows", "inverse"), self._space().spread(), strict=True))  # computed the first time
-        return self._space().familiarity(self._whiten(features))
+        return self._space().familiarity(self._space().whiten(self._mapped(features)))
 
     @property
     def temperature(self) -> float:
@@ -113,7 +112,8 @@ class Whitened(TensorLearner):
         return calibration.threshold(self.tensors.get("consolidation.calibration"), share)
 
     def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
+        space, counts = self._space(), self.tensors["classes.counts"]
+        return whitening.leave_one_out(space, space.whiten(self._mapped(x)), targets, counts)
 
     def _class_vectors(self) -> NDArray[np.float32]:
         """The means as they lie in the whitened space, where their angles tell."""

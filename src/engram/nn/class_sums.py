@@ -65,6 +65,37 @@ def unite(parts: Sequence[Part], classes: int, bits: int, random: torch.Generato
     return _named(counts.int(), symmetric.round_to(means, bits, random), packed, samples, newest=0)
 
 
+def without(kept: Mapping[str, Tensor], rest: statistics.Rest, bits: int, random: torch.Generator, tasks: int) -> Sums:
+    """What changes in the sums, where only this rest is left; for a model without scatter, counts and means alone.
+
+    Calibration was measured where more was known: its numbers stay, and the next task measures anew.
+    """
+    means = symmetric.round_to(rest.means, bits, random)
+    sums = {"classes.counts": rest.counts.to(kept["classes.counts"].dtype), "classes.means": means}
+    if rest.scatter is not None:
+        samples, newest = kept["consolidation.samples"] - rest.samples, int(kept["consolidation.newest"])
+        scatter, unit, less = kept["consolidation.scatter"], kept["consolidation.unit"], -rest.scatter
+        if int(samples) == len(rest.counts):  # of one sample each, nothing varies, and what is left is rounding
+            scatter, less = torch.zeros_like(scatter), torch.zeros_like(less)
+        packed = symmetric.add(scatter, unit, less, bits, random, tasks, int(samples))
+        newest = int(rest.left[len(rest.left) - newest :].sum())
+        sums = _named(sums["classes.counts"], means, packed, samples, newest)
+    if "consolidation.calibration" in kept:
+        outdated = kept["consolidation.calibration"].clone()
+        outdated[0] = 0
+        sums["consolidation.calibration"] = outdated
+    return sums
+
+
+def scatter_of(kept: Mapping[str, Tensor]) -> Tensor | None:
+    """The upper triangle of the scatter, at least; None if there is none."""
+    if "consolidation.scatter" not in kept:
+        return None
+    if "consolidation.unit" not in kept:
+        return kept["consolidation.scatter"].double()
+    return symmetric.unpack_triangle(kept["consolidation.scatter"], torch.float64) * kept["consolidation.unit"]
+
+
 def space(kept: Mapping[str, Tensor]) -> whitening.Space:
     """The space that they make to answer in."""
     shared = (kept[f"consolidation.{name}"] for name in ("scatter", "unit", "samples"))

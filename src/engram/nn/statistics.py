@@ -50,6 +50,41 @@ def unite(counts: Tensor, means: Tensor, rows: Tensor, added: Tensor, sums: Tens
     return weight * (old_means - sums / added[:, None])
 
 
+class Part(NamedTuple):
+    """Some of the samples that a sum was made of."""
+
+    counts: Tensor  # (classes,)
+    means: Tensor  # (classes, d)
+    scatter: Tensor | None  # (d, d), its upper triangle at least; None where the sum has none
+    samples: Tensor  # how many that scatter is of
+
+
+class Rest(NamedTuple):
+    """What is left of counts and means without a part, of the classes that have samples left."""
+
+    left: Tensor  # (classes before,), which ones these are
+    counts: Tensor
+    means: Tensor  # float64
+    scatter: Tensor | None  # what the scatter has less
+    samples: Tensor  # and its samples
+
+
+def separate(counts: Tensor, means: Tensor, rows: Tensor, part: Part) -> Rest:
+    """Take a part away whose classes are at `rows`: the inverse of `unite`, by the same equation."""
+    counts, means = counts.long(), means.double()
+    had, old, less = counts[rows], means[rows], part.means.double()
+    rest = had - part.counts
+    if bool((rest < 0).any()):
+        raise ValueError("there are fewer samples of a class than are to be taken away")
+    some = rest.clamp(min=1)[:, None]
+    new = torch.where(rest[:, None] > 0, (old * had[:, None] - less * part.counts[:, None]) / some, 0.0)
+    between = ((rest * part.counts).double() / had.clamp(min=1)).sqrt()[:, None] * (new - less)
+    counts, means = counts.index_copy(0, rows, rest), means.index_copy(0, rows, new)
+    scatter = None if part.scatter is None else part.scatter.double() + between.T @ between
+    left = counts > 0
+    return Rest(left, counts[left], means[left], scatter, part.samples)
+
+
 def with_rows(tensor: Tensor, rows: int) -> Tensor:
     """A copy with zero rows added where it has fewer."""
     longer = tensor.new_zeros((rows, *tensor.shape[1:]))

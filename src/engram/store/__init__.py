@@ -4,8 +4,9 @@ Nothing here prints.
 """
 
 from engram.errors import ModelBusyError, NothingToDoError
-from engram.images import ImageError, Prepared, Unreadable, prepare
+from engram.images import Crop, ImageError, Prepared, Unreadable, prepare
 from engram.store.card import model_card, tell_what_is_kept
+from engram.store.detections import add_classifications, crop_classes, crops, write_detections
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
@@ -22,6 +23,7 @@ from engram.store.predict import Answer, Ranked, predict_images, unknown_thresho
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
 from engram.store.taxonomy import SURE, Namer, read_taxonomy
+from engram.store.unlearn import unlearn_lesson
 
 __all__ = [
     "EXAMPLES",
@@ -32,6 +34,7 @@ __all__ = [
     "Basis",
     "Check",
     "ClassHealth",
+    "Crop",
     "Evaluation",
     "Event",
     "Examples",
@@ -56,6 +59,9 @@ __all__ = [
     "Suspect",
     "Unreadable",
     "What",
+    "add_classifications",
+    "crop_classes",
+    "crops",
     "evaluate_images",
     "examine",
     "learn_classes",
@@ -70,7 +76,9 @@ __all__ = [
     "tell_what_is_kept",
     "twins",
     "unknown_threshold",
+    "unlearn_lesson",
     "watch_folder",
     "watch_inbox",
+    "write_detections",
     "write_statistics",
 ]

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from engram.images import Unreadable
+from engram.images import Unreadable, source_name
+from engram.store.image_bytes import Source
 from engram.store.model_store import Model
 from engram.store.predict import predict_images
 
@@ -15,7 +15,7 @@ from engram.store.predict import predict_images
 class Mistake:
     """An image that was taken for something else."""
 
-    path: Path
+    image: Source
     truth: str
     answer: str
     similarity: float
@@ -73,14 +73,17 @@ class Evaluation:
             "confusion": [
                 {"class": truth, "answer": answer, "pictures": n} for (truth, answer), n in sorted(self.counts.items())
             ],
-            "wrong": [{**vars(one), "path": str(one.path)} for one in self.wrong],
+            "wrong": [
+                {"path": source_name(one.image)} | {name: value for name, value in vars(one).items() if name != "image"}
+                for one in self.wrong
+            ],
             "unreadable": [{"path": one.name, "reason": one.reason} for one in self.unreadable],
         }
 
 
 def evaluate_images(
     model: Model,
-    images: Sequence[Path],
+    images: Sequence[Source],
     labels: Sequence[str],
     *,
     device: str = "auto",

@@ -9,9 +9,10 @@ from pathlib import Path
 from PIL import Image
 
 from engram.html import Cell, document, table, tiles
-from engram.images import ImageError, load_image
+from engram.images import ImageError, load_image, source_name
 from engram.io.atomic import replacing
 from engram.store.evaluate import Evaluation, Mistake
+from engram.store.image_bytes import Source
 
 MOST_PICTURES = 300  # shown; a page with more is slow to open
 _THUMBNAIL = 168
@@ -104,22 +105,22 @@ def _matrix(result: Evaluation) -> str:
 def _gallery(wrong: list[Mistake]) -> str:
     if not wrong:
         return "<p>No picture was.</p>"
-    shown = sorted(wrong, key=lambda one: (one.truth, one.answer, str(one.path)))[:MOST_PICTURES]
+    shown = sorted(wrong, key=lambda one: (one.truth, one.answer, source_name(one.image)))[:MOST_PICTURES]
     items = []
     for one in shown:
         items.append(
-            f'<li><img src="{_thumbnail(one.path)}" alt="{escape(one.truth)}" loading="lazy">'
+            f'<li><img src="{_thumbnail(one.image)}" alt="{escape(one.truth)}" loading="lazy">'
             f"<span>{escape(one.truth)}</span>"
             f'<span class="said">taken for {escape(one.answer)} ({100 * one.probability:.0f} %)</span>'
-            f'<span class="file">{escape(one.path.name)}</span></li>'
+            f'<span class="file">{escape(Path(source_name(one.image)).name)}</span></li>'
         )
     note = f'<p class="note">The first {len(shown):,} of {len(wrong):,}.</p>' if len(shown) < len(wrong) else ""
     return f'{note}<ul class="gallery">{"".join(items)}</ul>'
 
 
-def _thumbnail(path: Path) -> str:
+def _thumbnail(image: Source) -> str:
     try:
-        picture = load_image(path)
+        picture = load_image(image)
     except ImageError:  # it could be read a moment ago, and is gone
         return "data:,"
     picture.thumbnail((2 * _THUMBNAIL, _THUMBNAIL), Image.Resampling.BILINEAR)

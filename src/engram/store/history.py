@@ -3,6 +3,7 @@
 It is in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -12,7 +13,8 @@ from engram.errors import DamagedModelError
 from engram.settings import require_kind
 
 R = TypeVar("R", bound=Any)
-What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge"]
+V = TypeVar("V")
+What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge", "unlearn"]
 Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
@@ -25,7 +27,8 @@ class Event:
     `bytes` is the size of the picture files. After the change the model was asked about `checked` pictures that had
     been held back from this and earlier classes, and `right` of its answers were right. `accuracy` is that of all
     classes after the change, where it could be told of each, and `basis` how; see `engram.store.health`. `share` is the
-    share of known pictures that may be refused from then on.
+    share of known pictures that may be refused from then on. `lesson` is the number of the lesson that was kept, or
+    taken back.
     """
 
     when: str
@@ -39,6 +42,23 @@ class Event:
     accuracy: float | None = None
     basis: Basis | None = None
     share: float | None = None
+    lesson: int | None = None
+
+
+@dataclass(frozen=True)
+class LessonRecord:
+    """Of a lesson that is kept to be taken back: what it has added to the record of each of its classes.
+
+    That is the checksum of the folder, and the `answers` to its pictures.
+    """
+
+    folders: dict[str, str]
+    answers: dict[str, dict[str, int]]
+
+    def renamed(self, old: str, new: str | None) -> Self:
+        """The record once a class has another name, or with None no longer exists."""
+        answers = {name: _rename_key(given, old, new) for name, given in self.answers.items()}
+        return replace(self, folders=_rename_key(self.folders, old, new), answers=_rename_key(answers, old, new))
 
 
 @dataclass(frozen=True)
@@ -57,10 +77,14 @@ class ClassRecord:
 
     def with_answer_renamed(self, old: str, new: str | None) -> Self:
         """The record once a class has another name, or with None no longer exists."""
-        kept = {name: n for name, n in self.answers.items() if name != old}
-        return replace(
-            self, answers=kept if new is None or old not in self.answers else kept | {new: self.answers[old]}
-        )
+        return replace(self, answers=_rename_key(self.answers, old, new))
+
+    def without(self, lesson: LessonRecord, name: str) -> Self:
+        """The record of a class once a lesson has been taken back."""
+        answers = Counter(self.answers)
+        answers.subtract(lesson.answers.get(name, {}))
+        folders = {mark: share for mark, share in self.folders.items() if mark != lesson.folders.get(name)}
+        return replace(self, folders=folders, answers={said: n for said, n in answers.items() if n > 0})
 
 
 @dataclass(frozen=True)
@@ -83,7 +107,7 @@ class Notes:
 
     `version` counts the changes, `keep` the previous versions that stay beside the file. With `keep_examples`, features
     of some pictures that were held back are in the file, to check earlier classes with. `refuse` is the share of known
-    pictures that may be called unknown.
+    pictures that may be called unknown. `lessons` are those that are kept to be taken back, by number.
     """
 
     version: int = 1
@@ -93,6 +117,7 @@ class Notes:
     unknown: Unknown | None = None
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
+    lessons: dict[str, LessonRecord] = field(default_factory=dict)
 
     def after(self, event: Event, **changes: Any) -> Self:
         """The notes once `event` has happened."""
@@ -102,12 +127,28 @@ class Notes:
         """How many increments there were after the base."""
         return sum(event.what in ("learn", "more") for event in self.history)
 
-    def renamed(self, old: str, new: str | None) -> dict[str, ClassRecord]:
-        """The records once a class has another name, or with None no longer exists."""
+    def renamed(self, old: str, new: str | None) -> Self:
+        """The notes once a class has another name, or with None no longer exists."""
         records = {known: record.with_answer_renamed(old, new) for known, record in self.classes.items()}
-        if new is None:
-            return {known: record for known, record in records.items() if known != old}
-        return {new if known == old else known: record for known, record in records.items()}
+        lessons = {number: lesson.renamed(old, new) for number, lesson in self.lessons.items()}
+        return replace(self, classes=_rename_key(records, old, new), lessons=lessons)
+
+    def first_taught(self) -> dict[str, tuple[str, int]]:
+        """When each class was first taught and in which increment, by the history, without lessons taken back."""
+        back = {event.lesson for event in self.history if event.what == "unlearn"}
+        first: dict[str, tuple[str, int]] = {}
+        increments = 0
+        for event in self.history:
+            if event.what in ("base", "learn", "more"):
+                increments += event.what != "base"
+                number = 0 if event.what == "base" else increments
+                if event.lesson is None or event.lesson not in back:
+                    first = dict.fromkeys(event.pictures, (event.when, number)) | first
+            elif event.what == "forget":
+                first = {name: when for name, when in first.items() if name not in event.pictures}
+            elif event.what == "rename" and event.new_name:
+                first = {event.new_name if name in event.pictures else name: when for name, when in first.items()}
+        return first
 
     def without_name(self, name: str) -> Self:
         """The notes without the name of a class, and without the names it had before."""
@@ -138,6 +179,7 @@ class Notes:
                     unknown=None if unknown is None else _checked(Unknown(**unknown)),
                     history=tuple(_checked(Event(**event)) for event in content.get("history", ())),
                     classes={name: _checked(ClassRecord(**one)) for name, one in content.get("classes", {}).items()},
+                    lessons={name: _checked(LessonRecord(**one)) for name, one in content.get("lessons", {}).items()},
                 ),
                 ("version", "keep", "keep_examples", "refuse"),
             )
@@ -151,6 +193,13 @@ def _checked(record: R, names: Sequence[str] | None = None) -> R:
         if names is None or one.name in names:
             require_kind(one.name, getattr(record, one.name), one.type)
     return record
+
+
+def _rename_key(table: dict[str, V], old: str, new: str | None) -> dict[str, V]:
+    """A table by name once a class has another name, or with None no longer exists."""
+    if new is None:
+        return {name: value for name, value in table.items() if name != old}
+    return {new if name == old else name: value for name, value in table.items()}
 
 
 def now() -> str:

@@ -1,4 +1,4 @@
-"""The images a class is taught with: files, or bytes in memory that were never a file."""
+"""The images a class is taught with: files, parts of them, or bytes in memory that were never a file."""
 
 import contextlib
 import hashlib
@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+
+from engram.images import Crop
 
 _SAMPLE = 4096  # bytes from the middle of a file, to recognise it by
 
@@ -28,14 +30,18 @@ class ImageUrl(str):
         return str(self)
 
 
-Source = Path | ImageBytes | ImageUrl
+Source = Path | Crop | ImageBytes | ImageUrl
 
 
 def file_size(image: Source) -> int:
     """How many bytes an image's file has; 0 for one that lies elsewhere."""
     if isinstance(image, ImageUrl):
         return 0
-    return len(image) if isinstance(image, ImageBytes) else image.stat().st_size
+    return len(image) if isinstance(image, ImageBytes) else _file(image).stat().st_size
+
+
+def _file(image: Path | Crop) -> Path:
+    return image.path if isinstance(image, Crop) else image
 
 
 def twins(classes: Mapping[str, Sequence[Source]]) -> list[tuple[str, Source, str, Source]]:
@@ -64,7 +70,7 @@ def _content(image: Source) -> bytes:
     """What tells one image from another: a checksum, or the address."""
     if isinstance(image, ImageUrl):
         return image.encode()
-    content = image if isinstance(image, ImageBytes) else image.read_bytes()
+    content = image if isinstance(image, ImageBytes) else _file(image).read_bytes()
     return hashlib.blake2b(content, digest_size=16).digest()
 
 
@@ -80,14 +86,16 @@ def fingerprint(name: str, images: Sequence[Source]) -> str:
 
 
 def _middle(image: Source) -> bytes:
+    """Some bytes of a file; of a part of one, also which part."""
     if isinstance(image, ImageUrl):
         return b""
     start = max(0, file_size(image) - _SAMPLE) // 2
     if isinstance(image, ImageBytes):
         return image[start : start + _SAMPLE]
+    part = repr(image.box).encode() if isinstance(image, Crop) else b""
     try:
-        with image.open("rb") as file:
+        with _file(image).open("rb") as file:
             file.seek(start)
-            return file.read(_SAMPLE)
+            return file.read(_SAMPLE) + part
     except OSError:  # whoever looks at it will be told why
         return b""

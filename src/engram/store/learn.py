@@ -16,7 +16,7 @@ from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
 from engram.learner import Label, Progress
 from engram.store.health import examine
-from engram.store.history import ClassRecord, Event, Notes, What, now
+from engram.store.history import ClassRecord, Event, LessonRecord, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
@@ -194,6 +194,9 @@ class _Session:
         known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
         values, labels = looked.values[is_train], [label_of[name] for name in names[is_train].tolist()]
         self._teach(clf, [title] if base else list(counts), values, labels)
+        increment = 0 if base else notes.increments() + 1
+        if plan.keep_lessons:
+            clf.keep_lesson(increment, values, labels)
         left_out = clf.leave_one_out(values, labels)
         for position, answer, probability in left_out.misfits(labels) if left_out else ():
             picture = source_name(images[looked.kept[is_train][position]])
@@ -209,22 +212,26 @@ class _Session:
         unknown = notes.unknown
         if not Model(clf, notes).tells_unknown:
             unknown = calibrate(clf, values, at_hand) if base else recalibrate(clf, unknown, at_hand)
-        increment, records = 0 if base else notes.increments() + 1, dict(notes.classes)
+        records, said = dict(notes.classes), dict[str, dict[str, int]]()
         for name in counts:
             record = records.get(name) if name in known else None
             record = record or ClassRecord(now(), increment, {})
-            answers = Counter(record.answers)
             if left_out:
-                answers.update(map(str, left_out.answers[left_out.judged & (names[is_train] == name)].tolist()))
+                own = left_out.judged & (names[is_train] == name)
+                said[name] = dict(Counter(map(str, left_out.answers[own].tolist())))
+            answers = Counter(record.answers) + Counter(said.get(name, {}))
             folders = {**record.folders, marks[name]: plan.holdout}
             records[name] = replace(record, folders=folders, answers=dict(answers))
         what: What = "base" if base else "more" if known.issuperset(counts) else "learn"
         accuracy, basis = examine(Model(clf, replace(notes, classes=records)), at_hand).overall()
         event = Event(
-            now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right, accuracy, basis
-        )
-        keep = notes.keep if plan.keep is None else plan.keep
-        after = notes.after(event, classes=records, unknown=unknown, keep=keep)
+            now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right, accuracy, basis,
+            lesson=increment if plan.keep_lessons else None,
+        )  # fmt: skip
+        keep, lessons = notes.keep if plan.keep is None else plan.keep, dict(notes.lessons)
+        if plan.keep_lessons:
+            lessons[str(increment)] = LessonRecord({name: marks[name] for name in counts}, said)
+        after = notes.after(event, classes=records, unknown=unknown, keep=keep, lessons=lessons)
         saved = self.store.commit(clf, after, before=None if base else notes)
         seconds = time.perf_counter() - began
         self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]

@@ -6,7 +6,7 @@ beside the file. So whatever happens on the way, the file is the model before th
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -180,8 +180,9 @@ class ModelStore:
             label = before.label(name)
             pictures = before.pictures()[name] or 0
             before.clf.forget(label)
-            event, classes = Event(now(), "forget", {name: pictures}), before.notes.renamed(name, None)
-            notes = before.notes.after(event, classes=classes)
+            event, kept = Event(now(), "forget", {name: pictures}), before.clf.lessons_
+            notes = before.notes.renamed(name, None).after(event)
+            notes = replace(notes, lessons={n: one for n, one in notes.lessons.items() if int(n) in kept})
             if for_good:
                 notes = notes.without_name(name)
                 self.versions.prune(notes.version, keep=0)  # first: should the write fail, the same command goes on
@@ -197,7 +198,7 @@ class ModelStore:
             require_name(new)
             before.clf.rename(label, before.as_label(new))
             event = Event(now(), "rename", {old: 0}, new_name=new)
-            notes = before.notes.after(event, classes=before.notes.renamed(old, new))
+            notes = before.notes.renamed(old, new).after(event)
             self.commit(before.clf, notes, before=before.notes)
 
     def refuse(self, share: float) -> None:
@@ -276,6 +277,7 @@ class ModelStore:
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
             "can_leave_out": method.leaves_out(),
+            "lessons_kept": sorted(clf.lessons_),
             "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {

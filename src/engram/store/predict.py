@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engram.images import Lookable, Unreadable, source_name, stream
+from engram.images import Crop, Lookable, Unreadable, source_name, stream
+from engram.images.crop import Box
 from engram.store.model_store import Model
 from engram.store.names import UNKNOWN
 from engram.store.taxonomy import SURE, Namer
@@ -24,7 +25,8 @@ class Answer:
     """The best classes for one image; `label` is "unknown" where its familiarity is too low.
 
     `similarity` and `probability` are those of the best class in any case. With a taxonomy, `label` may be a coarser
-    name, and `label_probability` is how likely that is.
+    name, and `label_probability` is how likely that is. For a `Crop`, `box` is the part of the image that was asked
+    about.
     """
 
     position: int
@@ -35,12 +37,13 @@ class Answer:
     familiarity: float
     top: tuple[Ranked, ...]
     label_probability: float | None = None
+    box: Box | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The documented form."""
-        shown = {name: value for name, value in vars(self).items() if name != "position"}
-        if self.label_probability is None:
-            del shown["label_probability"]
+        optional = {"label_probability", "box"}
+        shown = {name: value for name, value in vars(self).items() if name not in optional or value is not None}
+        del shown["position"]
         return {**shown, "top": [one._asdict() for one in self.top]}
 
 
@@ -79,12 +82,13 @@ def predict_images(
                 named = name_by(model.clf.predict_proba(batch.values, among=chosen))
             for position, familiar, finest, *best in zip(batch.kept, familiarity, named, *columns, strict=True):
                 ranked = tuple(Ranked(str(label), round(s, 4), round(p, 4)) for label, s, p in zip(*best, strict=True))
-                (first, similarity, probability), name = ranked[0], source_name(images[position])
+                (first, similarity, probability), image = ranked[0], images[position]
                 label, likely = finest or (first if name_by is None else UNKNOWN, None)
                 if unknown is not None and familiar < unknown:
                     label, likely = UNKNOWN, None
                 about = (similarity, probability, round(familiar, 4), ranked, likely and round(likely, 4))
-                found.append(Answer(position, name, label, *about))
+                box = image.box if isinstance(image, Crop) else None
+                found.append(Answer(position, source_name(image), label, *about, box))
         yield from sorted(found, key=lambda one: one.position)
 
 
