@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from engram.images import Lookable, Unreadable, source_name, stream
+from engram.names import UNKNOWN
 from engram.store.model_store import Model
-from engram.store.names import UNKNOWN
 from engram.store.taxonomy import SURE, Namer
 
 
