@@ -505,6 +505,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
                 label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
             }
             learner = find_method(header["method"]).from_state(State(tensors, header["learner"]), device)
+            _require_examples(examples, learner)
             clf = cls(
                 learner.method,
                 config=asdict(learner.config),
@@ -544,6 +545,13 @@ def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:
     if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
         raise ValueError(f"the names of its features are not {n} texts")
     return np.asarray(names, dtype=object)
+
+
+def _require_examples(examples: Mapping[Any, NDArray[Any]], learner: Learner) -> None:
+    known = set(learner.labels)
+    for label, values in examples.items():
+        if label not in known or values.dtype != np.float16 or values.shape[1:] != (learner.n_features,):
+            raise ValueError(f"the examples of {label!r} are not {learner.n_features} features each, of a known class")
 
 
 def _sorted_rows(labels: Sequence[Label]) -> NDArray[np.int64]:

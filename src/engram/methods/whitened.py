@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import About, Task, require
+from engram.learner import About, Task
 from engram.methods.feature_map import WIDE, FeatureMap, share_network
 from engram.methods.prototypes import Prototypes
-from engram.methods.tensors import Taught, TensorLearner
+from engram.methods.tensors import Layout, Taught, TensorLearner
 from engram.nn import calibration, class_sums, whitening
 
 
@@ -29,8 +29,6 @@ class WhitenedConfig:
     kept_bits: Literal[16, 32, 64] = 16
 
     def __post_init__(self) -> None:
-        require(self, self.transform in ("sqrt", "none"), "transform", "'sqrt' or 'none'")
-        require(self, self.kept_bits in (16, 32, 64), "kept_bits", "16, 32 or 64")
         if self.encoder is not None:
             object.__setattr__(self, "encoder", asdict(Prototypes.configure(self.encoder)))
 
@@ -65,6 +63,10 @@ class Whitened(TensorLearner):
         fit = calibration.unite([kept.get("consolidation.calibration") for kept, _ in several])
         return merged if fit is None else merged | {"consolidation.calibration": fit}
 
+    def _layout(self, classes: int, features: int) -> Layout:
+        network, width = self._map().layout(features)
+        return network | class_sums.layout(classes, width, self.config.kept_bits) | calibration.layout()
+
     def _common(self) -> dict[str, Any]:
         return super()._common() | ({"seeds of the projection": self.seed} if (self.n_features or 0) > WIDE else {})
 
@@ -79,8 +81,7 @@ class Whitened(TensorLearner):
 
     def _space(self) -> whitening.Space:
         if not self.scratch:
-            made = vars(class_sums.space(self.tensors)).items()
-            self.scratch.update({name: tensor for name, tensor in made if tensor is not None})
+            self.scratch |= {n: t for n, t in vars(class_sums.space(self.tensors)).items() if t is not None}
         return whitening.Space(**self.scratch)
 
     def _whiten(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
@@ -116,5 +117,4 @@ class Whitened(TensorLearner):
         return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
 
     def _class_vectors(self) -> NDArray[np.float32]:
-        """The means as they lie in the whitened space, where their angles tell."""
-        return self._space().means.float().cpu().numpy()
+        return self._space().means.float().cpu().numpy()  # in the whitened space, where their angles tell
