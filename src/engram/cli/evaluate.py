@@ -8,7 +8,17 @@ from rich.console import Console
 from rich.table import Table
 
 from engram.cli.app import NOTHING, app, cell, complain, note, print_json, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, Folder, MaxPixels, SkipBad, open_store
+from engram.cli.options import (
+    MAIN,
+    AllowDownload,
+    AsJson,
+    Device,
+    ExistingModel,
+    Folder,
+    MaxPixels,
+    SkipBad,
+    open_store,
+)
 from engram.cli.sources import listed_pictures, tell_left_out
 
 _EXAMPLES = """Examples:
@@ -28,6 +38,7 @@ def evaluate(
     html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
     max_pixels: MaxPixels = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
 ) -> None:
     """Count how often the model is right, class by class, and show what it takes for what.

@@ -1,5 +1,6 @@
 """Arguments and options that several commands have."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,6 +58,24 @@ MaxPixels = Annotated[
         min=1,
         callback=_limit_pixels,
         help="Pictures with more pixels are refused, or read at reduced size if they are JPEG (default: 89 million).",
+    ),
+]
+
+
+def _allow_download(allowed: bool) -> bool:
+    if allowed:
+        from engram.backbones.recorded import ALLOW_DOWNLOAD
+
+        os.environ[ALLOW_DOWNLOAD] = "1"  # for the processes that the page starts, too
+    return allowed
+
+
+AllowDownload = Annotated[
+    bool,
+    typer.Option(
+        "--allow-download",
+        callback=_allow_download,
+        help="Fetch the backbone that the model file names, if it is not here; without it, nothing is fetched.",
     ),
 ]
 SkipBad = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, printable, progress
-from engram.cli.options import MAIN, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
+from engram.cli.options import MAIN, AllowDownload, AsJson, Device, ExistingModel, MaxPixels, open_store, percent
 from engram.cli.sources import tell_left_out
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ def predict(
     ] = None,
     max_pixels: MaxPixels = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool,
