@@ -166,6 +166,14 @@ def test_a_stream_that_is_not_utf_8_ends_no_command(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_a_commands_threads_do_not_spin_away_each_others_time(before, after):
+    code = "import os, sys; import engram.cli; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    environment = {"PYTHONPATH": ":".join(sys.path), **({"OMP_WAIT_POLICY": before} if before else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == f"{after} False\n", done.stderr
+
+
 def test_an_evaluation_grows_with_what_came_up_not_with_pairs_of_classes():
     from collections import Counter
 
