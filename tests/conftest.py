@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 sys.path.append(str(Path(__file__).parent / "store"))  # toys, for everybody
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the commands do; several tests run at once
 
 
 @dataclass

@@ -454,6 +454,29 @@ def test_the_doctor_looks_at_the_machine(engram):
     assert "self test: right 100%" in engram("doctor").out
 
 
+def test_a_damaged_file_of_the_cache_is_named_and_stands_in_nobodys_way(engram, tmp_path, monkeypatch):
+    paint(tmp_path / "p", "red", "green")
+    monkeypatch.setenv("ENGRAM_CACHE", str(tmp_path / "kept"))
+    features = ("features", "folder", "--data", "p", "--backbone", "averages")
+    assert engram(*features).code == 0
+    (shard,) = (tmp_path / "kept").rglob("*.safetensors")
+    raw = shard.read_bytes()
+    shard.write_bytes(raw.replace(b'"identity"', b'"identitx"'))
+    assert engram("doctor", "--json").json["cache"]["damaged"] == 1
+    listed = engram("cache")
+    assert listed.code == 0
+    assert f"damaged, and used no more; engram cache clear removes it: {shard}" in listed.err
+    again = engram(*features)
+    aside = shard.with_name(shard.name + ".damaged")
+    told = f"a damaged file of the cache was set aside, and its features were computed again: {aside}"
+    assert (again.code, told in again.err) == (0, True)
+    assert aside.read_bytes() != raw
+    assert engram(*features).err.count("damaged") == 0
+    assert (engram("cache", "--json").json[0]["count"], engram("doctor", "--json").json["cache"]["damaged"]) == (16, 1)
+    assert engram("cache", "clear", "--yes").code == 0
+    assert list((tmp_path / "kept").rglob("*.*")) == []
+
+
 @pytest.mark.parametrize(
     ("command", "code", "message"),
     [

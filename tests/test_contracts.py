@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 from toys import paint
 
+from engram import IncrementalClassifier
 from engram.cli import app
 from engram.datasets import class_folders, image_folder
+from engram.names import fault_of_name, require_name
 from engram.store.evaluate import Evaluation
-from engram.store.names import fault_of_name, require_name
+from engram.testing import blobs
 
 NEW = ["--backbone", "averages"]
+NO_NAME = r"printable characters|a class cannot be called 'unknown'"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +102,54 @@ def test_a_folder_of_such_names_alone_is_an_error(engram, tmp_path):
     assert "'unknown': a class cannot be called 'unknown'" in done.err
 
 
+@pytest.mark.parametrize("name", ["unknown", " UNKNOWN ", "", " ", "a\nb", "a\x1b[1m", "\u202eabc"])
+def test_python_takes_no_name_either_that_cannot_be_shown_or_asked_for(name, tmp_path):
+    X, y = blobs(["a", "b"])
+    clf = IncrementalClassifier("ncm", device="cpu").fit(X, y)
+    for attempt in (
+        lambda: IncrementalClassifier("ncm", device="cpu").fit(X, [name if label == "b" else label for label in y]),
+        lambda: clf.partial_fit(X[:2], [name, "c"]),
+        lambda: clf.rename("a", name),
+    ):
+        with pytest.raises(ValueError, match=NO_NAME):
+            attempt()
+    assert clf.classes_.tolist() == ["a", "b"]
+
+    older = IncrementalClassifier("ncm", device="cpu").fit(X, y)
+    older.learner_.rename("b", name)  # as a file of before may have it
+    older.save(tmp_path / "m")
+    older = IncrementalClassifier.load(tmp_path / "m", device="cpu")
+    older.partial_fit(X[:2], [name, "c"])
+    for one, other in ((older, clf), (clf, older)):
+        with pytest.raises(ValueError, match=NO_NAME):
+            one.merge(other)
+    with pytest.raises(ValueError, match=NO_NAME):
+        clf.absorb(older.learner_)
+    assert clf.merge(older.rename(name, "d")).classes_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_numbers_are_always_names():
+    X, y = blobs(["a", "b"])
+    numbers = [-1 if label == "a" else 0 for label in y]
+    assert IncrementalClassifier("ncm", device="cpu").fit(X, numbers).classes_.tolist() == [-1, 0]
+
+
+def test_merging_models_names_the_one_with_a_name_that_is_none(engram, tmp_path):
+    for file, names in (("a.engram", ["a", "b"]), ("b.engram", ["a", "c"])):
+        clf = IncrementalClassifier("ncm", device="cpu").fit(*blobs(names))
+        if file == "b.engram":
+            clf.learner_.rename("c", "unknown")
+        clf.save(tmp_path / file)
+    done = engram("merge", "out.engram", "a.engram", "b.engram")
+    assert (done.code, done.err) == (
+        2,
+        "error: b.engram has a class 'unknown': a class cannot be called 'unknown': that is what pictures of no class "
+        "are called; rename it there first\n",
+    )
+    assert not (tmp_path / "out.engram").exists()
+    assert engram("merge", "out.engram", "a.engram", "b.engram", "--prefix").code == 0
+
+
 def test_what_an_encoding_does_not_have_is_replaced():
     out = io.TextIOWrapper(io.BytesIO(), encoding="cp1252", errors="engram")
     out.write("Ψ_all of \udcff.png: é, 鳥")
@@ -113,6 +164,14 @@ def test_a_stream_that_is_not_utf_8_ends_no_command(tmp_path):
         command, cwd=tmp_path, capture_output=True, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_a_commands_threads_do_not_spin_away_each_others_time(before, after):
+    code = "import os, sys; import engram.cli; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    environment = {"PYTHONPATH": ":".join(sys.path), **({"OMP_WAIT_POLICY": before} if before else {})}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert done.stdout == f"{after} False\n", done.stderr
 
 
 def test_an_evaluation_grows_with_what_came_up_not_with_pairs_of_classes():

@@ -173,8 +173,15 @@ def test_results_come_before_a_report_that_cannot_be_written(engram, tmp_path):
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (OSError(errno.EROFS, "Read-only file system"), "Read-only file system"),
-        (NotImplementedError("no flock here"), "no flock here"),
+        (
+            OSError(errno.EROFS, "Read-only file system"),
+            "Read-only file system; copy the model to a folder where you may write",
+        ),
+        (
+            NotImplementedError("no flock here"),
+            "no flock here; its file system has no locks: copy the model to a local disk, change it there, and copy it "
+            "back",
+        ),
     ],
 )
 def test_a_lock_that_cannot_be_made(engram, tmp_path, monkeypatch, error, reason):
@@ -186,8 +193,7 @@ def test_a_lock_that_cannot_be_made(engram, tmp_path, monkeypatch, error, reason
 
     monkeypatch.setattr("engram.store.lock.FileLock.acquire", refuse)
     assert engram("rename", "m.engram", "red", "rot").err == (
-        f"error: m.engram cannot be changed: no lock .m.engram.lock can be made beside it: {reason}; "
-        "copy the model to a folder where you may write\n"
+        f"error: m.engram cannot be changed: no lock .m.engram.lock can be made beside it: {reason}\n"
     )
 
 

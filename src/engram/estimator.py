@@ -23,6 +23,7 @@ from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
+from engram.names import require_name
 from engram.settings import plain
 from engram.snapshots import Shared, change, read
 
@@ -159,6 +160,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         vectors = self._vectors(X, recorded)
         features, labels = validate_data(self, vectors, y, reset=start_over, dtype=np.float32, order="C")
         check_classification_targets(labels)
+        _require_names(set(labels.tolist()) - set(learner.labels))
         learner.learn(features, labels, self.progress)
         self.learner_, self._recorded = learner, recorded
         if start_over:
@@ -194,8 +196,10 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
 
         Classes of one name become one. The others are left as they are. Methods whose `about` has `merges` can do it.
         """
+        _require_names(self.learned_order_)
         for other in others:
             self.require_mergeable(other)
+            _require_names(other.learned_order_)
         merged = copy.copy(self)
         merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
         merged.learner_.merge(*(other.learner_ for other in others))
@@ -269,6 +273,8 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     def _absorb(self, taught: Sequence[Learner]) -> None:
         fitted = self.__sklearn_is_fitted__()
         learner, recorded = (copy.copy(self.learner_), self._recorded) if fitted else self._begin()
+        for one in taught:
+            _require_names(set(one.labels) - set(learner.labels))
         learner.merge(*taught)
         self.learner_, self._recorded = learner, recorded
         if not fitted:
@@ -481,6 +487,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     @change
     def _rename(self, old: Label, new: Label) -> None:
         self._require_fitted()
+        _require_names([new])
         learner = copy.copy(self.learner_)
         learner.rename(old, new)
         self.learner_ = learner
@@ -547,6 +554,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
                 label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
             }
             learner = find_method(header["method"]).from_state(State(tensors, header["learner"]), device)
+            _require_examples(examples, learner)
             clf = cls(
                 learner.method,
                 config=asdict(learner.config),
@@ -588,9 +596,23 @@ def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:
     return np.asarray(names, dtype=object)
 
 
+def _require_examples(examples: Mapping[Any, NDArray[Any]], learner: Learner) -> None:
+    known = set(learner.labels)
+    for label, values in examples.items():
+        if label not in known or values.dtype != np.float16 or values.shape[1:] != (learner.n_features,):
+            raise ValueError(f"the examples of {label!r} are not {learner.n_features} features each, of a known class")
+
+
 def _sorted_rows(labels: Sequence[Label]) -> NDArray[np.int64]:
     """Where each of the sorted labels is among those of a learner, which has them in the order they were learned."""
     return np.asarray(sorted(range(len(labels)), key=labels.__getitem__), dtype=np.int64)
+
+
+def _require_names(labels: Iterable[Any]) -> None:
+    """ValueError for a text that no class can be called; numbers can always be shown and asked for."""
+    for label in labels:
+        if isinstance(label, str):
+            require_name(label)
 
 
 def _refuse_mixed_labels(y: ArrayLike) -> None:

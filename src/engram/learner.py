@@ -21,6 +21,8 @@ Label = str | int
 # Methods sum the squares of features, in single precision: with these, over any data set, the sums are finite.
 LARGEST_FEATURE = 1e12
 
+MOST_EPOCHS = 100_000  # with a model file of anybody's, learning ends
+
 # The first word of a tensor's name says what it is kept for.
 GROUPS = {
     "network": "network",
@@ -478,6 +480,20 @@ def require_finite(tensors: Mapping[str, Tensor]) -> None:
         )
 
 
+def require_description(meta: Mapping[str, Any]) -> None:
+    """Refuse what no learner says of itself beside its tensors and settings."""
+    for name, kind, least in (("seed", int, 0), ("tasks_learned", int, 0), ("n_features", int | None, 1)):
+        require_kind(name, meta[name], kind)
+        if meta[name] is not None and not least <= meta[name] < 2**63:
+            raise ValueError(f"{name} must be at least {least} and have less than 64 bits, not {meta[name]}")
+    require_kind("slim", meta["slim"], bool)
+    labels, taught = meta["labels"], meta["tasks_learned"] > 0
+    if not isinstance(labels, list) or len(index_labels(labels)[0]) != len(labels):
+        raise ValueError("its classes and their names do not fit together: each has one of its own")
+    if (labels and not taught) or (taught and meta["n_features"] is None):
+        raise ValueError("its classes, its number of tasks and its number of features do not fit together")
+
+
 def require(config: object, condition: bool, name: str, expected: str) -> None:
     """Refuse an impossible setting by its name."""
     if not condition:
@@ -487,7 +503,7 @@ def require(config: object, condition: bool, name: str, expected: str) -> None:
 def require_numbers(config: Any, positive: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
     """Refuse `positive` settings that are not above 0, `fractions` below 0 or from 1 on.
 
-    Epochs, learning rates and weights of losses, known by their names, may be 0 but not negative.
+    Epochs, learning rates and weights of losses, known by their names, may be 0 but not negative; epochs have an end.
     """
     for name in positive:
         require(config, getattr(config, name) > 0, name, "a number above 0")
@@ -496,3 +512,5 @@ def require_numbers(config: Any, positive: Sequence[str] = (), fractions: Sequen
     for name in (field.name for field in fields(config)):
         if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
             require(config, getattr(config, name) >= 0, name, "a number of at least 0")
+        if name.endswith("_epochs"):
+            require(config, getattr(config, name) <= MOST_EPOCHS, name, f"at most {MOST_EPOCHS:,}")

@@ -206,3 +206,54 @@ class TestTimm:
         with pytest.raises(BackboneError, match=r"pip install 'engram\[timm\]'") as error:
             backbones.create("timm:resnet18")
         assert "\n" not in str(error.value)
+
+
+class TestNamedByAModelFile:
+    """Nothing is fetched for a file; what is here is used."""
+
+    def test_timm_is_not_asked(self, monkeypatch):
+        asked = []
+        module, data = types.ModuleType("timm"), types.ModuleType("timm.data")
+
+        def create_model(name, **options):
+            asked.append(name)
+            raise OSError("no network in tests")
+
+        module.create_model = create_model
+        data.resolve_model_data_config = None
+        monkeypatch.setitem(sys.modules, "timm", module)
+        monkeypatch.setitem(sys.modules, "timm.data", data)
+        for name in ("timm:hf-hub:somebody/something", "timm:resnet18", "timm:resnet18:mirror"):
+            recorded = backbones.RecordedBackbone.from_json({"name": name, "identity": "x"}, None)
+            with pytest.raises(BackboneError, match=r"timm:\S+, which timm would have to fetch; .* --allow-download"):
+                recorded.network()
+        assert asked == []
+        given = "timm:resnet18"  # whoever names it in Python means it
+        with pytest.raises(BackboneError, match="timm cannot make"):
+            backbones.RecordedBackbone.from_json({"name": None, "identity": "x"}, given)
+        monkeypatch.setenv("ENGRAM_ALLOW_DOWNLOAD", "1")
+        with pytest.raises(BackboneError, match="timm cannot make"):
+            backbones.RecordedBackbone.from_json({"name": given, "identity": "x"}, None).network()
+        assert asked == ["resnet18"] * 2
+
+    def test_torchvisions_files_are_used_if_they_are_here(self, monkeypatch, tmp_path):
+        monkeypatch.delenv("ENGRAM_WEIGHTS", raising=False)
+        monkeypatch.setattr("torch.hub.get_dir", lambda: str(tmp_path))
+        loaded = []
+
+        def load(url, **options):
+            loaded.append(url)
+            raise OSError("no network in tests")
+
+        monkeypatch.setattr("torch.hub.load_state_dict_from_url", load)
+        recorded = backbones.RecordedBackbone.from_json({"name": "vgg16", "identity": "x"}, None)
+        with pytest.raises(BackboneError, match=r"names the backbone vgg16, which \S+ would have to fetch"):
+            recorded.network()
+        assert loaded == []
+        with pytest.raises(BackboneError, match="no network in tests"):
+            backbones.create("vgg16")  # typed by somebody
+        (tmp_path / "checkpoints").mkdir()
+        (tmp_path / "checkpoints" / loaded[0].rpartition("/")[2]).write_bytes(b"")
+        with pytest.raises(BackboneError, match="no network in tests"):
+            recorded.network()  # here: torch.hub is asked, and reads it
+        assert len(loaded) == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from engram.bench import drawing, tables
 from engram.bench.drawing import move_apart
 from engram.bench.inputs import load_features
 from engram.bench.presets import Preset, load_preset
@@ -187,3 +188,17 @@ def test_names_at_the_ends_of_lines_keep_apart_and_on_the_axis():
     gaps = [above - below for below, above in pairwise(places)]
     assert min(gaps) >= 0.1 - 1e-9
     assert max(places) <= 1
+
+
+def test_without_matplotlib_there_are_all_tables_and_no_picture(finished, engram, tmp_path, monkeypatch):
+    monkeypatch.setattr(drawing, "can_draw", lambda: False)
+    monkeypatch.setattr(tables, "can_draw", lambda: False)
+    monkeypatch.setattr(tables, "save_png", None)
+    done = engram("tables", finished, "--out", "t")
+    assert done.code == 0, done.err
+    assert "What a further class costs" in done.out
+    assert "![" not in done.out
+    assert (tmp_path / "t" / "tables.md").read_text() + "\n" == done.out
+    assert "no picture was drawn: that needs matplotlib" in done.err
+    assert "tables in t" in done.err
+    assert [path.name for path in (tmp_path / "t").iterdir()] == ["tables.md"]

@@ -92,3 +92,29 @@ def test_broken_files_are_one_line(tmp_path, raw):
 def test_missing_file(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         read_pickle(tmp_path / "absent")
+
+
+# Each announces gigabytes that are not there. Remembering something as number 0x1fffffff takes 8 GB of a list.
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"]r\xff\xff\xff\x1f.",
+        b"\x80\x02]q\x05.",
+        b"]p536870911\n.",
+        b"\x8e" + (2**32).to_bytes(8, "little") + b"x.",
+        b"\x8d" + (2**32).to_bytes(8, "little") + b"x.",
+        b"\x80\x05\x96" + (2**32).to_bytes(8, "little") + b"x.",
+        b"B\xff\xff\xff\xffx.",
+        b"T\xff\xff\xff\x7fx.",
+        b"X\xff\xff\xff\xffx.",
+        b"\x8b\xff\xff\xff\x7fx.",
+        b"\x80\x04\x95" + (2**32).to_bytes(8, "little") + b"}.",
+    ],
+)
+def test_nothing_is_made_room_for_that_is_not_there(tmp_path, monkeypatch, raw):
+    monkeypatch.setattr("engram.datasets.pickles._Unpickler", None)  # which is never asked
+    (tmp_path / "p").write_bytes(raw)
+    with pytest.raises(DataError, match="is not a pickle of plain numeric data") as said:
+        read_pickle(tmp_path / "p")
+    assert "NoneType" not in str(said.value)
+    assert "\n" not in str(said.value)

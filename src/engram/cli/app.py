@@ -5,6 +5,7 @@ import contextlib
 import functools
 import inspect
 import json
+import os
 import re
 import sys
 import traceback
@@ -26,6 +27,10 @@ from rich.progress import Progress as RichProgress
 
 import engram
 from engram.errors import DamagedModelError, ModelFileError, NothingToDoError
+
+# A network's threads wait for each other by spinning, and on a busy machine spin away the time of those they wait for:
+# training is then several times slower (docs/performance.md). To say so works only before torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # Exit codes; 0 is done. Ctrl-C is 130, as everywhere.
 NOTHING, BAD_INPUT, DAMAGED, INTERRUPTED = 1, 2, 3, 130

@@ -155,14 +155,16 @@ def tables(
     as_json: AsJson = False,
 ) -> None:
     """Make the paper's Tables 3, 5 and 4 with all methods run and all published, and the figures beside them."""
+    from engram.bench.drawing import can_draw
     from engram.bench.tables import write_tables
 
     text = write_tables(runs, out)
+    note_missing_pictures()
     if as_json:
         print_json({"out": str(out), "files": sorted(path.name for path in out.iterdir())})
         return
     typer.echo(text)
-    note(f"tables and figures in {out}")
+    note(f"tables{' and figures' if can_draw() else ''} in {out}")
 
 
 @app.command(rich_help_panel=RESEARCH)

@@ -10,6 +10,7 @@ from rich.table import Table
 from engram.cli.app import NOTHING, app, cell, complain, note, print_json, progress
 from engram.cli.options import (
     MAIN,
+    AllowDownload,
     AsJson,
     DetectionsFile,
     DetectionThreshold,
@@ -46,6 +47,7 @@ def evaluate(
     html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
     max_pixels: MaxPixels = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
 ) -> None:
     """Count how often the model is right, class by class, and show what it takes for what.

@@ -7,7 +7,7 @@ import typer
 from rich.markup import escape
 
 from engram.cli.app import app, console, note, print_json
-from engram.cli.options import MAIN, AsJson, ExistingModel, megabytes, open_store
+from engram.cli.options import MAIN, AllowDownload, AsJson, ExistingModel, megabytes, open_store
 
 _EXPORT = """Examples:
 
@@ -20,6 +20,7 @@ engram export birds.engram birds.pt2        # for torch.export.load"""
 def export(
     model: ExistingModel,
     out: Annotated[Path, typer.Argument(metavar="OUT", help="A file ending in .onnx or .pt2.", show_default=False)],
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
 ) -> None:
     """Write the model as one graph, pictures in, scores out, for programs without engram.

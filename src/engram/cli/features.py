@@ -59,6 +59,8 @@ def features(
             note(f"skipped {skipped}: {reason}")
         if stored.skipped:
             note(f"{len(stored.skipped):,} pictures could not be read and were skipped")
+    for aside in store.set_aside:
+        note(f"a damaged file of the cache was set aside, and its features were computed again: {aside}")
     if export is not None:
         inputs = source.load(half=half)
         export_features(export, dataset, inputs, half=half)
@@ -89,6 +91,8 @@ def cache_list(
     if context.invoked_subcommand:
         return
     entries = store.entries()
+    for path in store.damaged():
+        note(f"damaged, and used no more; engram cache clear removes it: {path}")
     if as_json:
         rows = [
             {"identity": e.identity, "dtype": e.dtype, "count": e.count, "bytes": e.bytes, "path": str(e.path)}

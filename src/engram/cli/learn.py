@@ -12,6 +12,7 @@ from engram.cli.app import INTERRUPTED, NOTHING, app, console, note
 from engram.cli.learn_summary import summarise
 from engram.cli.options import (
     MAIN,
+    AllowDownload,
     AsJson,
     Backbone,
     DetectionsFile,
@@ -108,6 +109,7 @@ def learn(
     max_pixels: MaxPixels = None,
     wait: Wait = 60.0,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn the classes in a folder or list that MODEL does not know yet.

@@ -1,5 +1,6 @@
 """Arguments and options that several commands have."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +74,24 @@ ImagesFolder = Annotated[
         "--images",
         metavar="FOLDER",
         help="With --detections: what its file names are relative to (default: the folder that FILE is in).",
+    ),
+]
+
+
+def _allow_download(allowed: bool) -> bool:
+    if allowed:
+        from engram.backbones.recorded import ALLOW_DOWNLOAD
+
+        os.environ[ALLOW_DOWNLOAD] = "1"  # for the processes that the page starts, too
+    return allowed
+
+
+AllowDownload = Annotated[
+    bool,
+    typer.Option(
+        "--allow-download",
+        callback=_allow_download,
+        help="Fetch the backbone that the model file names, if it is not here; without it, nothing is fetched.",
     ),
 ]
 SkipBad = Annotated[

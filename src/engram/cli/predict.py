@@ -13,6 +13,7 @@ import typer
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, printable, progress
 from engram.cli.options import (
     MAIN,
+    AllowDownload,
     AsJson,
     DetectionsFile,
     DetectionThreshold,
@@ -90,6 +91,7 @@ def predict(
     ] = None,
     max_pixels: MaxPixels = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
     as_json: AsJson = False,
     as_csv: Annotated[
         bool,

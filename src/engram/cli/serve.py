@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from engram.cli.app import app, note
-from engram.cli.options import MAIN, Backbone, Device, Method, ModelPath, Settings, open_store
+from engram.cli.options import MAIN, AllowDownload, Backbone, Device, Method, ModelPath, Settings, open_store
 
 _EXAMPLES = """Examples:
 
@@ -41,6 +41,7 @@ def serve(
     method: Method = None,
     settings: Settings = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
 ) -> None:
     """Open a page to teach MODEL new classes by example, try it and look at what it knows.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from engram.cli.app import app, complain, note
-from engram.cli.options import MAIN, Device, ExistingModel, MaxPixels, open_store, percent
+from engram.cli.options import MAIN, AllowDownload, Device, ExistingModel, MaxPixels, open_store, percent
 
 _EXAMPLES = """Examples:
 
@@ -29,6 +29,7 @@ def watch(
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
     max_pixels: MaxPixels = None,
     device: Device = "auto",
+    allow_download: AllowDownload = False,
 ) -> None:
     """Answer every picture that comes into a folder, until Ctrl-C.
 

@@ -1,17 +1,21 @@
 """Read a pickle of plain containers and numeric numpy arrays, and nothing else.
 
 A pickle is a program. Here the few calls that rebuild an array get stand-ins that only note their arguments, so that
-not even numpy's own constructors run on what the file says; every other call is refused before it happens.
+not even numpy's own constructors run on what the file says; every other call is refused before it happens. Before it
+is run at all it is read through: room is only made for what the file really holds.
 """
 
+import mmap
 import pickle
+import pickletools
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 
 from engram.datasets.dataset import DataError
 
+_REMEMBER = ("PUT", "BINPUT", "LONG_BINPUT")
 _KINDS = "biuf"  # booleans, integers, floats: nothing that holds Python objects
 
 
@@ -72,10 +76,28 @@ class _Unpickler(pickle.Unpickler):
         return _ALLOWED[module, name]
 
 
+def _require_sizes(program: mmap.mmap) -> None:
+    """Refuse instructions that announce more than the file holds: 7 bytes could ask for gigabytes.
+
+    pickletools itself refuses data that is not there. What is left are frames, and places to remember things at: pickle
+    fills a list up to that number, and whoever writes a pickle numbers them one by one.
+    """
+    remembered = 0
+    for instruction, argument, _ in pickletools.genops(cast(IO[bytes], program)):
+        number: Any = argument
+        if instruction.name == "FRAME" and number > len(program):
+            raise pickle.UnpicklingError(f"it announces {number:,} bytes and has {len(program):,}")
+        remembered += instruction.name in (*_REMEMBER, "MEMOIZE")
+        if instruction.name in _REMEMBER and number > remembered:
+            raise pickle.UnpicklingError(f"it remembers {remembered:,} things and numbers one {number:,}")
+
+
 def read_pickle(path: Path) -> dict[str, Any]:
     """Return the dictionary in the file at `path`: keys as text, arrays as numpy arrays, Python 2 strings as bytes."""
     try:
         with path.open("rb") as file:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+                _require_sizes(program)
             content = _Unpickler(file, encoding="bytes").load()
         if not isinstance(content, dict):
             raise pickle.UnpicklingError(f"it holds a {type(content).__name__}, not a dictionary")

@@ -2,12 +2,12 @@
 
 Below the cache's root there is one folder per backbone, preprocessing and number format, and in it files that never
 change (see `engram.images.cache_file`), each with a name of its own. So processes need no lock: each adds files, none
-changes one, and two that compute the same image at once merely keep it twice.
+changes one, and two that compute the same image at once merely keep it twice. A damaged file is set aside, under
+another name, and what was in it is computed again.
 """
 
-import hashlib
+import contextlib
 import os
-import re
 import sys
 from collections.abc import Iterator, KeysView
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +23,7 @@ from engram.images.cache_file import (
     CacheFile,
     DamagedCacheFileError,
     MappedRows,
+    folder_name,
     open_cache_file,
     write_cache_file,
 )
@@ -32,6 +33,7 @@ from engram.images.extraction import Features, Images, Options, Progress, check_
 from engram.images.forward import Array
 from engram.io.atomic import remove_abandoned, temporaries
 
+SET_ASIDE = ".damaged"  # behind the name of a file that is not what was written
 ROWS_PER_FILE = 1024  # a kill costs at most this many pictures; 32 MB at 8192 dimensions
 
 
@@ -50,7 +52,8 @@ class CacheEntry:
 class FeatureCache:
     """Features kept below `root`: by default the folder ENGRAM_CACHE names, or the platform's cache folder.
 
-    `dtype="float16"` halves the disk space at three significant digits.
+    `dtype="float16"` halves the disk space at three significant digits. `set_aside` are the damaged files met so far,
+    under the names they have now.
 
     >>> cache = FeatureCache("/tmp/somewhere")  # made when something is kept
     >>> [entry.count for entry in cache.entries()]
@@ -64,6 +67,7 @@ class FeatureCache:
             raise ValueError(f"dtype is {dtype!r}; it must be 'float32' or 'float16'")
         self.root = Path(root or os.environ.get("ENGRAM_CACHE") or _platform_folder()).expanduser()
         self.dtype = np.dtype(dtype)
+        self.set_aside: list[Path] = []
         self._verified: set[Path] = set()  # files never change, so checking each once is enough
 
     def features(
@@ -114,10 +118,10 @@ class FeatureCache:
         return CachedFeatures.gather(images, keys, unreadable, places, files, backbone.dim or 0)
 
     def entries(self) -> list[CacheEntry]:
-        """List what is kept, per backbone and preprocessing."""
+        """List what is kept, per backbone and preprocessing; of damaged files see `damaged`."""
         found = []
         for folder in self._folders():
-            files = [file for file in map(_open, _files(folder)) if file is not None]
+            files = [file for file in map(_open, _files(folder)) if isinstance(file, CacheFile)]
             if files:
                 about = files[0].metadata
                 count = len({key for file in files for key in file.keys()})  # noqa: SIM118 (a method of ours)
@@ -126,12 +130,18 @@ class FeatureCache:
                 found.append(CacheEntry(about["identity"], about["preprocess"], dtype, count, size, folder))
         return found
 
+    def damaged(self) -> list[Path]:
+        """The files that cannot be used: those set aside, and those whose header is not what was written."""
+        files = [path for folder in self._folders() for path in _files(folder)]
+        aside = [path for folder in self._folders() for path in _set_aside(folder)]
+        return aside + [path for path in files if isinstance(_open(path), DamagedCacheFileError)]
+
     def clear(self, identity: str | None = None) -> int:
         """Remove the features of one backbone, or all, and no file that is not the cache's; return the bytes freed."""
         folders = self._folders() if identity is None else [e.path for e in self.entries() if e.identity == identity]
         freed = 0
         for folder in folders:
-            for path in [*_files(folder), *temporaries(folder)]:
+            for path in [*_files(folder), *_set_aside(folder), *temporaries(folder)]:
                 freed += path.stat().st_size
                 path.unlink()
             if not any(folder.iterdir()):
@@ -139,30 +149,35 @@ class FeatureCache:
         return freed
 
     def _folder(self, backbone: Backbone) -> Path:
-        text = "\0".join([backbone.identity, backbone.preprocess.key(), self.dtype.name])
-        legible = re.sub(r"[^A-Za-z0-9._-]+", "-", backbone.identity)[:60].strip("-.")
-        return self.root / "features" / f"{legible}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+        return self.root / "features" / folder_name(backbone.identity, backbone.preprocess.key(), self.dtype)
 
     def _folders(self) -> list[Path]:
         parent = self.root / "features"
         return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
 
     def _usable(self, folder: Path, wanted: KeysView[bytes]) -> Iterator[tuple[CacheFile, list[bytes]]]:
-        """Yield the files that hold something wanted; damaged ones are removed, so that they are computed again."""
+        """Yield the files that hold something wanted; damaged ones are set aside, so that they are computed again."""
 
         def check(path: Path) -> tuple[CacheFile, list[bytes]] | None:
-            file = _open(path, remove=True)
-            keys = [] if file is None else file.keys()
-            if file is None or wanted.isdisjoint(keys):
+            file = _open(path)
+            if isinstance(file, DamagedCacheFileError):
+                self._put_aside(path)
+            if not isinstance(file, CacheFile) or wanted.isdisjoint(keys := file.keys()):
                 return None
             if path not in self._verified and not file.intact():
-                path.unlink(missing_ok=True)
+                self._put_aside(path)
                 return None
             self._verified.add(path)
             return file, keys
 
         with ThreadPoolExecutor(os.cpu_count(), "engram-check") as pool:
             yield from (usable for usable in pool.map(check, _files(folder)) if usable is not None)
+
+    def _put_aside(self, path: Path) -> None:
+        aside = path.with_name(path.name + SET_ASIDE)
+        with contextlib.suppress(OSError):  # gone by now, or of a folder where nothing may be changed
+            path.replace(aside)
+            self.set_aside.append(aside)
 
 
 class _Writer:
@@ -198,15 +213,18 @@ def _files(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{'[0-9a-f]' * 32}{SUFFIX}"))
 
 
-def _open(path: Path, remove: bool = False) -> CacheFile | None:
+def _set_aside(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{'[0-9a-f]' * 32}{SUFFIX}{SET_ASIDE}"))
+
+
+def _open(path: Path) -> CacheFile | DamagedCacheFileError | None:
+    """None for a file that may not be read, or that another process has removed since it was listed."""
     try:
         return open_cache_file(path)
-    except FileNotFoundError:
-        return None  # cleared by another process since it was listed
-    except DamagedCacheFileError:
-        if remove:
-            path.unlink(missing_ok=True)
+    except OSError:
         return None
+    except DamagedCacheFileError as error:
+        return error
 
 
 def _platform_folder() -> Path:

@@ -1,11 +1,14 @@
 """One file of the feature cache: immutable, checksummed, memory-mapped.
 
 It is a safetensors file with two tensors, `keys` (uint8 (n, 16): content hashes of images) and `values` ((n, dim):
-their features); its metadata says what they were computed with. It appears under its name once it is whole.
+their features); its metadata says what they were computed with, as the name of its folder does. It appears under its
+name once it is whole.
 """
 
+import hashlib
 import json
 import mmap
+import re
 import struct
 import uuid
 import zlib
@@ -24,6 +27,7 @@ Array = np.ndarray[Any, Any]
 KEY_BYTES = 16
 SUFFIX = ".safetensors"
 _FORMAT = "engram features 1"
+_METADATA = {"identity", "preprocess", "format", "crc32"}
 _DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F16": np.dtype("<f2")}
 _BLOCK = 1 << 20
 
@@ -87,6 +91,13 @@ class MappedRows:
             self.mapped.madvise(mmap.MADV_DONTNEED)
 
 
+def folder_name(identity: str, preprocess: str, dtype: np.dtype[Any]) -> str:
+    """What the folder is called in which features of this backbone, preprocessing and number format lie."""
+    text = "\0".join([identity, preprocess, dtype.name])
+    legible = re.sub(r"[^A-Za-z0-9._-]+", "-", identity)[:60].strip("-.")
+    return f"{legible}-{hashlib.blake2b(text.encode(), digest_size=8).hexdigest()}"
+
+
 def write_cache_file(folder: Path, keys: list[bytes], values: Array, about: Mapping[str, str]) -> Path:
     """Write a new file into the folder, all of it or nothing, and return its path."""
     index = np.frombuffer(b"".join(keys), np.uint8).reshape(len(keys), KEY_BYTES)
@@ -99,7 +110,10 @@ def write_cache_file(folder: Path, keys: list[bytes], values: Array, about: Mapp
 
 
 def open_cache_file(path: Path) -> CacheFile:
-    """Read a file's header; `DamagedCacheFileError` if it or the length of the file is wrong."""
+    """Read a file's header; `DamagedCacheFileError` if it is not exactly what would be written there.
+
+    Nothing in it is free: what it was computed with is in the name of the folder, and the rest follows from the size.
+    """
     size = path.stat().st_size
     try:
         with path.open("rb") as file:
@@ -107,11 +121,17 @@ def open_cache_file(path: Path) -> CacheFile:
             header = json.loads(file.read(min(header_bytes, _BLOCK)))
         metadata, keys, values = header["__metadata__"], header["keys"], header["values"]
         (rows, width), (value_rows, dim) = keys["shape"], values["shape"]
+        if not all(type(number) is int for number in (rows, width, value_rows, dim)):
+            raise TypeError("its shapes are no whole numbers")
         dtype, start = _DTYPES[values["dtype"]], 8 + header_bytes
-        expected = start + rows * (KEY_BYTES + dim * dtype.itemsize)
-        if (metadata["format"], width, value_rows, size) != (_FORMAT, KEY_BYTES, rows, expected):
+        between, end = rows * dim * dtype.itemsize, rows * (dim * dtype.itemsize + KEY_BYTES)
+        if (metadata["format"], keys["dtype"], width, value_rows) != (_FORMAT, "U8", KEY_BYTES, rows):
             raise ValueError("its parts do not fit together")
-        keys_at, values_at = (start + part["data_offsets"][0] for part in (keys, values))
-        return CacheFile(path, metadata, rows, dim, dtype, keys_at, values_at, size)
-    except (ValueError, KeyError, TypeError, IndexError, struct.error) as error:
+        if [*values["data_offsets"], *keys["data_offsets"], size - start] != [0, between, between, end, end]:
+            raise ValueError("it is not as long as its header says")
+        computed_with = folder_name(metadata["identity"], metadata["preprocess"], dtype)
+        if set(metadata) != _METADATA or computed_with != path.parent.name:
+            raise ValueError("it was not computed with what its folder says")
+        return CacheFile(path, metadata, rows, dim, dtype, start + between, start, size)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, struct.error) as error:
         raise DamagedCacheFileError(f"{path}: {error}") from error

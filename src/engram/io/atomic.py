@@ -16,7 +16,7 @@ _ABANDONED = 600.0  # seconds after which an unfinished file is nobody's work an
 def replacing(target: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place, durably, when the block succeeds.
 
-    A link stays a link, and the file it leads to is replaced. Permissions stay as they were.
+    A link stays a link, and the file it leads to is replaced. Its owner and permissions stay as they were.
     """
     target = Path(os.path.realpath(target))
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=_SUFFIX, dir=target.parent)
@@ -35,9 +35,18 @@ def move_durably(temporary: Path, target: Path) -> None:
     """Put a finished file in the place of `target`; after a power cut either the old one or the new one is there."""
     with temporary.open("rb") as written:
         os.fsync(written.fileno())
+    own_like(temporary, target)
     temporary.chmod(_mode_for(target))
     os.replace(temporary, target)
     sync_folder(target.parent)
+
+
+def own_like(path: Path, other: Path) -> None:
+    """Give a file or folder the owner and group of another: what root writes beside a model stays its owner's."""
+    if hasattr(os, "chown"):
+        with contextlib.suppress(OSError):  # the other is not there, or only root may do this
+            owner = other.stat()
+            os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def sync_folder(folder: Path) -> None:

@@ -13,7 +13,9 @@ from torch.nn.functional import cross_entropy, linear, one_hot
 from engram.engine import Loss
 from engram.learner import About, Task, require, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Layout
 from engram.nn import growing, statistics
+from engram.nn.layout import whole
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class DeepNCM(SoftmaxLearner):
         codes = growing.hidden(network, task.features)
         now = statistics.update(counts, means, codes, task.targets, task.classes)
         return {growing.HEAD: now.means, growing.HEAD_BIAS: _bias(now.means), "classes.counts": now.counts}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return super()._layout(classes, features) | {"classes.counts": whole(classes, least=1)}
 
 
 def _bias(means: Tensor) -> Tensor:

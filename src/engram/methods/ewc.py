@@ -14,7 +14,7 @@ from torch import Tensor
 from engram.engine import Penalty
 from engram.learner import About, Task
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import with_rows
+from engram.methods.tensors import Layout, with_rows
 from engram.nn import growing
 
 
@@ -53,6 +53,11 @@ class EWC(SoftmaxLearner):
             for name, value in kept.items():
                 value += with_rows(self.tensors[name], len(value))
         return kept
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        network = super()._layout(classes, features)
+        trained = {name: kept for name, kept in network.items() if name not in (growing.MEAN, growing.SCALE)}
+        return network | {_fisher_of(name): kept for name, kept in trained.items()}
 
 
 @torch.no_grad()

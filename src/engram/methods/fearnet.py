@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy, dropout, elu, linear, normalize, 
 
 from engram.engine import Loss, Schedule, Trainer
 from engram.learner import About, Task, has_row_per_class, require, require_numbers
-from engram.methods.tensors import TensorLearner, with_rows, with_samples
-from engram.nn import growing, statistics
+from engram.methods.tensors import Layout, TensorLearner, with_rows, with_samples
+from engram.nn import growing, layout, statistics
 from engram.nn.neighbours import nearest_per_class
 
 Network = Mapping[str, Tensor]
@@ -101,9 +101,9 @@ class FearNet(TensorLearner):
 
     # --- mPFC: an autoencoder with a softmax on its code ------------------------------------------------------------
 
-    def _create(self, n_features: int) -> dict[str, Tensor]:
+    def _sizes(self, n_features: int) -> dict[str, tuple[int, int]]:
         wide, code = self.config.layers
-        sizes = {
+        return {
             "network.encoder.0": (n_features, wide),
             "network.encoder.1": (wide, code),
             "network.decoder.0": (code, wide),
@@ -111,7 +111,21 @@ class FearNet(TensorLearner):
             "network.bla.0": (code, self.config.bla_width),
             "network.bla.1": (self.config.bla_width, 1),
         }
-        return growing.create_layers(sizes, self.task_generator("cpu"), self.device) | {
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        code = self.config.layers[1]
+        expected = layout.linear("network.head", code, classes) | layout.samples(classes, features)
+        for name, (inputs, outputs) in self._sizes(features).items():
+            expected |= layout.linear(name, inputs, outputs)
+        return expected | {
+            "classes.means": layout.floats(classes, code),
+            "classes.counts": layout.whole(classes),
+            "classes.covariances": layout.floats(classes, code, code),
+        }
+
+    def _create(self, n_features: int) -> dict[str, Tensor]:
+        code = self.config.layers[1]
+        return growing.create_layers(self._sizes(n_features), self.task_generator("cpu"), self.device) | {
             "network.head.weight": torch.zeros(0, code, device=self.device),
             "network.head.bias": torch.zeros(0, device=self.device),
         }

@@ -8,7 +8,10 @@ from torch import Tensor
 
 from engram.learner import Task
 from engram.methods.prototypes import Prototypes
+from engram.methods.prototypes_layout import encoder_layout
+from engram.methods.tensors import Layout
 from engram.nn import projection
+from engram.nn.layout import Kept
 
 WIDE, NARROW = 4096, 2048  # features wider than the one are projected to the other
 
@@ -40,6 +43,15 @@ class FeatureMap:
         # Where 16 bits hold numbers best; a power of two, as dividing by one is exact.
         network["network.unit"] = _rms(self(task.features, network)).log2().round().exp2()
         return network
+
+    def layout(self, features: int) -> tuple[Layout, int]:
+        """What has to be in that table, and how wide z is."""
+        width, scalar = NARROW if features > WIDE else features, Kept((), (torch.float32, torch.float64))
+        if self.encoder is None:
+            return {"network.unit": scalar}, width
+        layers = self.encoder["layers"]
+        network = encoder_layout(features, layers) | {"network.unit": scalar, "network.code_weight": scalar}
+        return network, width + layers[-1]
 
     def __call__(self, x: Tensor, network: Mapping[str, Tensor]) -> Tensor:
         """z."""

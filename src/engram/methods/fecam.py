@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from engram.learner import About, Task, require_numbers
-from engram.methods.tensors import TensorLearner
+from engram.methods.tensors import Layout, TensorLearner
+from engram.nn.layout import floats, whole
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,14 @@ class FeCAM(TensorLearner):
             "classes.counts": now.counts,
             "classes.precisions": precisions,
             "classes.deviations": deviations,
+        }
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return {
+            "classes.means": floats(classes, features),
+            "classes.counts": whole(classes, least=1),
+            "classes.precisions": floats(classes, features, features),
+            "classes.deviations": floats(classes, features),
         }
 
     def _transform(self, features: Tensor) -> Tensor:

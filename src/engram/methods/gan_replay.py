@@ -13,7 +13,8 @@ from torch.nn.functional import leaky_relu, linear
 from engram.engine import Schedule, Trainer
 from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.nn import growing
+from engram.methods.tensors import Layout
+from engram.nn import growing, layout
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,8 @@ class GANReplay(SoftmaxLearner):
 
     def _grow_gan(self, task: Task) -> dict[str, Tensor]:
         """A copy of the GAN, free to be trained, with embeddings for the new classes."""
-        config, d = self.config, task.features.shape[1]
-        sizes = {
-            "consolidation.generator.0": (config.noise, config.gan_width),
-            "consolidation.generator.1": (config.gan_width, d),
-            "consolidation.critic.0": (d, config.gan_width),
-            "consolidation.critic.1": (config.gan_width, 1),
-        }
-        generator = self.task_generator("cpu")
-        gan = growing.create_layers(sizes, generator, self.device)
+        config, generator = self.config, self.task_generator("cpu")
+        gan = growing.create_layers(self._sizes(task.features.shape[1]), generator, self.device)
         for name in ("classes.generator", "classes.critic"):
             embeddings = torch.randn(task.classes, config.gan_width, generator=generator) * 0.1
             gan[name] = embeddings.to(self.device)
@@ -100,6 +94,22 @@ class GANReplay(SoftmaxLearner):
             for name, tensor in gan.items():
                 tensor[: len(self.tensors[name])] = self.tensors[name]
         return gan
+
+    def _sizes(self, d: int) -> dict[str, tuple[int, int]]:
+        config = self.config
+        return {
+            "consolidation.generator.0": (config.noise, config.gan_width),
+            "consolidation.generator.1": (config.gan_width, d),
+            "consolidation.critic.0": (d, config.gan_width),
+            "consolidation.critic.1": (config.gan_width, 1),
+        }
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        expected = super()._layout(classes, features)
+        for name, (inputs, outputs) in self._sizes(features).items():
+            expected |= layout.linear(name, inputs, outputs)
+        embeddings = layout.floats(classes, self.config.gan_width)
+        return expected | dict.fromkeys(("classes.generator", "classes.critic"), embeddings)
 
 
 def generate(gan: growing.Network, z: Tensor, targets: Tensor) -> Tensor:

@@ -14,7 +14,9 @@ from torch.nn.functional import cross_entropy, one_hot
 from engram.engine import Loss
 from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Layout
 from engram.nn import growing
+from engram.nn.layout import SAMPLES, samples, whole
 
 ITERATIONS = 300  # of the dual program: a fixed number, so that a GPU never waits for the answer
 
@@ -79,6 +81,10 @@ class GEM(SoftmaxLearner):
         most = max(1, self.config.memories // task.classes)
         kept = torch.cat([torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)])
         return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        stored = samples(classes, features) | {"samples.tasks": whole(SAMPLES)}
+        return super()._layout(classes, features) | stored
 
 
 def gradient_products(network: growing.Network, features: Tensor, targets: Tensor, shares: Tensor) -> Tensor:

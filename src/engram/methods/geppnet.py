@@ -13,7 +13,8 @@ from torch.nn.functional import cross_entropy, linear, normalize
 
 from engram.engine import Schedule, Trainer
 from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import TensorLearner, with_rows, with_samples
+from engram.methods.tensors import Layout, TensorLearner, with_rows, with_samples
+from engram.nn import layout
 from engram.nn.neighbours import squared_distances
 from engram.nn.som import adapt, grid_distances
 
@@ -86,6 +87,11 @@ class GeppNet(TensorLearner):
             nearest = squared_distances(x, network["network.map"]).amin(dim=1).mean()
             network["network.scale"] = nearest.clamp(min=1e-6).reshape(1)
         return network | self._train_read_out(network, x, y, task) | kept
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        cells = self.config.side**2
+        network = {"network.map": layout.floats(cells, features), "network.scale": layout.floats(1)}
+        return network | layout.linear("network.head", cells, classes) | layout.samples(classes, features)
 
     def _novelty(self, network: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
         """1 where the read-out is wrong or unsure: there the map has something to learn."""

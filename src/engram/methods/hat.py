@@ -15,8 +15,9 @@ from torch.nn.functional import cross_entropy, dropout, linear, relu
 from engram.engine import Loss
 from engram.learner import About, Progress, Task, require
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
-from engram.methods.tensors import with_rows
+from engram.methods.tensors import Layout, with_rows
 from engram.nn import growing
+from engram.nn.layout import floats
 
 EMBEDDING, USED = "network.embedding", "consolidation.used"
 
@@ -103,6 +104,11 @@ class HAT(SoftmaxLearner):
         gates = with_rows(had["classes.gates"].reshape(task.known, len(gate)), task.classes)
         gates[task.targets] = gate
         return {"classes.gates": gates, USED: torch.maximum(had[USED], gate)}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        width = self.config.width
+        gates = {"classes.gates": floats(classes, width), USED: floats(width)}
+        return super()._layout(classes, features) | gates
 
     def _scores(self, features: Tensor) -> Tensor:
         """Every class's row sees the units that its task needs."""

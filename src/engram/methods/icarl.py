@@ -13,8 +13,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one
 from engram.engine import Loss
 from engram.learner import About, Task, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
+from engram.methods.tensors import Layout
 from engram.nn import growing
 from engram.nn.distance import similarity
+from engram.nn.layout import samples
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ class ICaRL(SoftmaxLearner):
             chosen.append(own[:most])
         kept = torch.cat(chosen)
         return {"samples.features": features[kept], "samples.targets": targets[kept]}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return super()._layout(classes, features) | samples(classes, features)
 
     def _scores(self, features: Tensor) -> Tensor:
         """Algorithm 1: the nearest mean of normalised exemplars."""

@@ -6,7 +6,8 @@ from torch import Tensor
 
 from engram.learner import About, Task
 from engram.methods.softmax import SoftmaxLearner
-from engram.methods.tensors import with_samples
+from engram.methods.tensors import Layout, with_samples
+from engram.nn.layout import samples
 
 
 class Joint(SoftmaxLearner):
@@ -26,3 +27,6 @@ class Joint(SoftmaxLearner):
         kept = with_samples(self.tensors, task.features, task.targets)
         everything = replace(task, features=kept["samples.features"], targets=kept["samples.targets"], known=0)
         return super()._tensors_after(everything) | kept
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return super()._layout(classes, features) | samples(classes, features)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from engram.learner import About, Task
-from engram.methods.tensors import Taught, TensorLearner, united
+from engram.methods.tensors import Layout, Taught, TensorLearner, united
 from engram.nn import distance
+from engram.nn.layout import floats, whole
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class NCM(TensorLearner):
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         now = self._add_to_statistics(task)
         return {"classes.means": now.means, "classes.counts": now.counts}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return {"classes.means": floats(classes, features), "classes.counts": whole(classes, least=1)}
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
         counts, means, _ = united(several, classes)

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from engram.learner import About, Task
-from engram.methods.tensors import Taught, TensorLearner, with_samples
+from engram.methods.tensors import Layout, Taught, TensorLearner, with_samples
+from engram.nn.layout import samples
 from engram.nn.neighbours import nearest_per_class
 
 
@@ -32,6 +33,9 @@ class NearestNeighbour(TensorLearner):
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         return with_samples(self.tensors, task.features, task.targets)
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return samples(classes, features)
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
         return {

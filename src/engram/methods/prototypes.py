@@ -6,22 +6,21 @@ are the paper's; docs/method.md restates it.
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
 
 from engram.engine import Loss, Network, Penalty, Schedule, engine_for
-from engram.learner import About, State, Task, require
-from engram.methods.tensors import TensorLearner
+from engram.learner import About, State, Task, require, require_numbers
+from engram.methods.prototypes_layout import DECODER, ENCODER, IMPORTANCE, prototypes_layout
+from engram.methods.tensors import Layout, TensorLearner
 from engram.nn import distance, losses, statistics
 from engram.nn.autoencoder import Autoencoder, encode
 from engram.nn.consolidation import add_importance, make_rule
 from engram.nn.outliers import inliers
 from engram.nn.packing import below, pack_all, unpack_all
-
-ENCODER, DECODER, IMPORTANCE = "network.encoder.", "network.decoder.", "consolidation.importance."
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,7 @@ class PrototypesConfig:
         require(self, self.kept_bits in (4, 8, 32), "kept_bits", "4, 8 or 32")
         require(self, self.pairs in ("random", "all"), "pairs", "'random' or 'all'")
         require(self, self.feature_rms is None or self.feature_rms > 0, "feature_rms", "a number above 0, or None")
-        for name in ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"):
-            require(self, getattr(self, name) > 0, name, "a number above 0")
-        for name, value in asdict(self).items():
-            if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
-                require(self, value >= 0, name, "a number of at least 0")
+        require_numbers(self, ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"))
 
 
 class Prototypes(TensorLearner):
@@ -187,13 +182,16 @@ class Prototypes(TensorLearner):
     def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return distance.nearest(self.encode(features), self.tensors["classes.means"], k)
 
+    def _layout(self, classes: int, features: int) -> Layout:
+        config = self.config
+        held = config.consolidation is not None
+        return prototypes_layout(classes, features, config.layers, held, config.kept_bits, self.tensors)
+
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
-        """The learner a state was taken from, bit for bit; an error where network and settings do not fit together."""
+        """The learner a state was taken from, bit for bit."""
         tensors, meta = dict(state.tensors), dict(state.meta)
         if "slim" not in meta:  # as in the first files
             meta["slim"] = not below(DECODER, tensors)
             tensors["network.feature_scale"] = torch.tensor(float(meta["feature_scale"]))
-        learner = super().from_state(State(tensors, meta), device)
-        learner._network(meta["n_features"])
-        return learner
+        return super().from_state(State(tensors, meta), device)

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import Taught, TensorLearner, with_rows
+from engram.methods.tensors import Layout, Taught, TensorLearner, with_rows
+from engram.nn.layout import floats
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
 RIDGES = [10.0**power for power in range(-4, 3)]
@@ -65,6 +66,16 @@ class RanPAC(TensorLearner):
             "classes.sums": sums,
             "consolidation.gram": gram,
             "consolidation.ridge": ridge,
+        }
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        width = self.config.width
+        return {
+            "network.projection": floats(features, width),
+            "network.head.weight": floats(classes, width),
+            "classes.sums": floats(classes, width),
+            "consolidation.gram": floats(width, width),
+            "consolidation.ridge": floats(1),
         }
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:

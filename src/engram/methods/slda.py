@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from engram.learner import About, Task, require
-from engram.methods.tensors import Taught, TensorLearner, united
+from engram.methods.tensors import Layout, Taught, TensorLearner, united
 from engram.nn import statistics
+from engram.nn.layout import floats, linear, whole
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,14 @@ class SLDA(TensorLearner):
         if "consolidation.scatter" in self.tensors:
             scatter += self.tensors["consolidation.scatter"]
         return self._with_readout(now.counts, now.means, scatter)
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return {
+            **linear("network.head", features, classes),
+            "classes.means": floats(classes, features),
+            "classes.counts": whole(classes, least=1),
+            "consolidation.scatter": floats(features, features),
+        }
 
     def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
         counts, means, scatter = united(several, classes)

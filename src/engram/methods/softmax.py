@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from engram.engine import Loss, Penalty, Schedule, Trainer, in_parts
 from engram.learner import Task, require_numbers
-from engram.methods.tensors import TensorLearner
+from engram.methods.tensors import Layout, TensorLearner
 from engram.nn import growing
 
 
@@ -52,6 +52,9 @@ class SoftmaxLearner(TensorLearner):
         trainer.run("increment" if task.known else "base", loss, features, targets, self._schedule(task), False)
         network = {name: tensor.detach() for name, tensor in network.items()}
         return network | self._keep(task, network)
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        return growing.kept(classes, features, self.config.width)
 
     def _network(self, task: Task) -> dict[str, Tensor]:
         """The network to train: a copy of the one there is, with rows for the new classes."""

@@ -26,11 +26,14 @@ from engram.learner import (
     has_row_per_class,
     index_labels,
     is_finite,
+    require_description,
     require_finite,
 )
 from engram.methods import lessons
 from engram.methods.subtracting import Subtracting
 from engram.nn import calibration, statistics
+from engram.nn.layout import Layout as Layout
+from engram.nn.layout import require_layout
 from engram.nn.statistics import with_rows as with_rows
 from engram.snapshots import change, read
 
@@ -69,6 +72,10 @@ class TensorLearner(Subtracting):
     @abstractmethod
     def _scores(self, features: Tensor) -> Tensor:
         """(n, classes), the largest is the answer."""
+
+    def _layout(self, classes: int, features: int) -> Layout | None:
+        """What each of its tensors has to be once it is taught: nothing else is loaded. None if that is open."""
+        return None
 
     def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The `k` best scores of each sample and their rows; overridden where that needs no table of all scores."""
@@ -309,18 +316,32 @@ class TensorLearner(Subtracting):
 
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
-        """The learner a state was taken from, bit for bit."""
+        """The learner a state was taken from, bit for bit; ValueError says what no state of this method has."""
         meta = state.meta
+        require_description(meta)
         learner = cls(cls.configure(meta["config"]), seed=meta["seed"], device=device)
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
         learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
+        learner.tensors = {n: tensor for n, tensor in state.tensors.items() if not n.startswith(lessons.PREFIX)}
+        learner._require_whole()
         placed = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
-        learner.tensors = {name: tensor for name, tensor in placed.items() if not name.startswith(lessons.PREFIX)}
+        learner.tensors = {name: placed[name] for name in learner.tensors}
         learner.kept_lessons = lessons.from_state(placed, meta.get("lessons", {}))
-        rows = {len(tensor) for name, tensor in learner.tensors.items() if has_row_per_class(name)}
-        if rows | {len(meta["labels"])} != {len(index_labels(meta["labels"])[0])}:
-            raise ValueError("its classes and the rows kept of them do not fit together")
         return learner
+
+    def _require_whole(self) -> None:
+        """Refuse tensors that do not fit the classes, the number of features and the settings."""
+        classes = len(self._labels)
+        rows = {len(tensor) for name, tensor in self.tensors.items() if has_row_per_class(name)}
+        if not rows <= {classes}:
+            raise ValueError("its classes and the rows kept of them do not fit together")
+        layout = self._layout(classes, self.n_features or 0) if self.tasks_learned else {}
+        if layout is not None:
+            left_out = self.only_for_learning if self.slim else ()
+            require_layout(self.tensors, {n: kept for n, kept in layout.items() if not n.startswith(left_out)})
+        targets = self.tensors.get("samples.targets")
+        if not rows and targets is not None and len(targets.unique()) != classes:
+            raise ValueError("its classes and the samples kept of them do not fit together")
 
 
 def _finite(answers: Tensor) -> NDArray[Any]:

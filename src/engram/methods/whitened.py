@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import About, Task, require
+from engram.learner import About, Task
 from engram.methods.feature_map import WIDE, FeatureMap, share_network
 from engram.methods.prototypes import Prototypes
-from engram.methods.tensors import Taught, TensorLearner
+from engram.methods.tensors import Layout, Taught, TensorLearner
 from engram.nn import calibration, class_sums, whitening
 
 
@@ -29,8 +29,6 @@ class WhitenedConfig:
     kept_bits: Literal[16, 32, 64] = 16
 
     def __post_init__(self) -> None:
-        require(self, self.transform in ("sqrt", "none"), "transform", "'sqrt' or 'none'")
-        require(self, self.kept_bits in (16, 32, 64), "kept_bits", "16, 32 or 64")
         if self.encoder is not None:
             object.__setattr__(self, "encoder", asdict(Prototypes.configure(self.encoder)))
 
@@ -39,9 +37,7 @@ class Whitened(TensorLearner):
     """The cosine to class means, after whitening."""
 
     method = "whitened"
-    about = About(
-        "Whitened prototypes", "engram, 2026: docs/method.md", "one mean vector (and one scatter for all)", merges=True
-    )
+    about = About("Whitened prototypes", "engram, 2026: docs/method.md", "one mean (one scatter for all)", merges=True)
     config_type = WhitenedConfig
     config: WhitenedConfig
     weighs_features = True
@@ -64,6 +60,10 @@ class Whitened(TensorLearner):
         merged = network | class_sums.unite(parts, classes, self.config.kept_bits, random, self.tasks_learned)
         fit = calibration.unite([kept.get("consolidation.calibration") for kept, _ in several])
         return merged if fit is None else merged | {"consolidation.calibration": fit}
+
+    def _layout(self, classes: int, features: int) -> Layout:
+        network, width = self._map().layout(features)
+        return network | class_sums.layout(classes, width, self.config.kept_bits) | calibration.layout()
 
     def _common(self) -> dict[str, Any]:
         return super()._common() | ({"seeds of the projection": self.seed} if (self.n_features or 0) > WIDE else {})
@@ -116,5 +116,4 @@ class Whitened(TensorLearner):
         return whitening.leave_one_out(space, space.whiten(self._mapped(x)), targets, counts)
 
     def _class_vectors(self) -> NDArray[np.float32]:
-        """The means as they lie in the whitened space, where their angles tell."""
-        return self._space().means.float().cpu().numpy()
+        return self._space().means.float().cpu().numpy()  # in the whitened space, where their angles tell

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import elu, linear
 
 from engram.nn import losses
+from engram.nn.layout import Layout, floats
 
 CHUNK = 4096  # samples encoded at a time
 
@@ -72,3 +73,9 @@ class Autoencoder(nn.Module):
     def error(self, codes: Tensor, features: Tensor) -> Tensor:
         """Eq. 2, averaged over a batch."""
         return losses.reconstruction(self.decode(codes), features)
+
+
+def kept(n_features: int, layers: Sequence[int]) -> Layout:
+    """What its tensors have to be."""
+    network = Autoencoder(n_features, layers, device="meta")
+    return {name: floats(*tensor.shape) for name, tensor in network.state_dict().items()}

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from engram.nn.layout import Kept, Layout
 from engram.nn.whitening import Space, leave_one_out
 
 GROWTH = 1.1  # samples now over samples when calibrated last, from which on it is done again
@@ -15,6 +16,13 @@ BINS, WIDEST = 512, 10.0  # of the histogram of familiarity, over its inverse hy
 USUAL, DOUBT = 0.03, 5.0  # a temperature to start from, and how many wrong answers it takes to leave it
 TABLE, FEWEST = 2**22, 256  # scores a task is calibrated with at most, and samples at least: so it is linear in classes
 COLDEST, HOTTEST, STEPS = 1e-3, 1.0, 40
+
+
+def layout() -> Layout:
+    """What it has to be where there is one: nothing in it is negative but ln T, which has bounds of its own."""
+    least, most = torch.zeros(3 + BINS, dtype=torch.float64), torch.full((3 + BINS,), torch.inf, dtype=torch.float64)
+    least[2], most[2] = math.log(COLDEST), math.log(HOTTEST)
+    return {"consolidation.calibration": Kept((3 + BINS,), (torch.float64,), least, most, optional=True)}
 
 
 def calibrate(

@@ -10,8 +10,11 @@ import torch
 from torch import Tensor
 
 from engram.nn import statistics, symmetric, whitening
+from engram.nn.layout import Kept, Layout, whole
 
 Sums = dict[str, Tensor]  # by their names in the state of a learner
+
+LARGEST_UNIT = 1e30  # of a scatter: it is to be multiplied in single precision
 
 # What one of several models keeps, the rows its classes get in all of them, and the unit of its z in theirs.
 Part = tuple[Mapping[str, Tensor], Tensor, Tensor]
@@ -94,6 +97,21 @@ def scatter_of(kept: Mapping[str, Tensor]) -> Tensor | None:
     if "consolidation.unit" not in kept:
         return kept["consolidation.scatter"].double()
     return symmetric.unpack_triangle(kept["consolidation.scatter"], torch.float64) * kept["consolidation.unit"]
+
+
+def layout(classes: int, width: int, bits: int) -> Layout:
+    """What they have to be; the scatter may need more bits than were asked for."""
+    dtype = symmetric.DTYPES[bits]
+    formats = (dtype, torch.float32) if bits == 16 else (dtype,)
+    return {
+        "classes.counts": Kept((classes,), (torch.int32,), least=1),
+        "classes.means": Kept((classes, width), (dtype,)),
+        # Its mean diagonal is 1, so no entry is beyond its width.
+        "consolidation.scatter": Kept((-(-width // 2), width + 1), formats, -2 * width, 2 * width),
+        "consolidation.unit": Kept((), (torch.float64,), 0, LARGEST_UNIT),
+        "consolidation.samples": whole(least=1),
+        "consolidation.newest": whole(most=classes),
+    }
 
 
 def space(kept: Mapping[str, Tensor]) -> whitening.Space:

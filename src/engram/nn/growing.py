@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import linear, relu
 
+from engram.nn import layout
+
 BODY, BODY_BIAS, HEAD, HEAD_BIAS = (
     f"network.{name}" for name in ("body.weight", "body.bias", "head.weight", "head.bias")
 )
@@ -40,6 +42,16 @@ def create_layers(
         weight = torch.empty(outputs, inputs).uniform_(-(inputs**-0.5), inputs**-0.5, generator=generator)
         layers[f"{name}.weight"], layers[f"{name}.bias"] = weight.to(device), torch.zeros(outputs, device=device)
     return layers
+
+
+def kept(classes: int, features: int, width: int) -> layout.Layout:
+    """What its tensors have to be."""
+    return {
+        MEAN: layout.floats(features),
+        SCALE: layout.floats(features),
+        **layout.linear("network.body", features, width),
+        **layout.linear("network.head", width, classes),
+    }
 
 
 def grow(network: Network, classes: int, generator: torch.Generator) -> dict[str, Tensor]:

@@ -5,6 +5,7 @@ Nothing here prints.
 
 from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import Crop, ImageError, Prepared, Unreadable, prepare
+from engram.names import UNKNOWN, similar_name
 from engram.store.card import model_card, tell_what_is_kept
 from engram.store.detections import add_classifications, crop_classes, crops, write_detections
 from engram.store.evaluate import Evaluation, evaluate_images
@@ -17,7 +18,6 @@ from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
-from engram.store.names import UNKNOWN, similar_name
 from engram.store.plan import Plan
 from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect

@@ -10,8 +10,8 @@ from typing import Any
 from engram.datasets import DataError, Detections, LeftOut
 from engram.images import Crop, Unreadable
 from engram.io.atomic import replacing
+from engram.names import UNKNOWN
 from engram.store.image_bytes import Source
-from engram.store.names import UNKNOWN
 from engram.store.predict import Answer
 from engram.store.taxonomy import ancestors
 

@@ -40,6 +40,7 @@ def check_machine() -> dict[str, Any]:
             "folder": str(cache.root),
             "pictures": sum(e.count for e in entries),
             "bytes": sum(e.bytes for e in entries),
+            "damaged": len(cache.damaged()),
         },
         "self_test": _self_test(),
     }

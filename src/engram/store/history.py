@@ -173,7 +173,7 @@ class Notes:
         try:
             own = {name: content[name] for name in ("version", "keep", "keep_examples", "refuse") if name in content}
             unknown = content.get("unknown")
-            return _checked(
+            notes = _checked(
                 cls(
                     **own,
                     unknown=None if unknown is None else _checked(Unknown(**unknown)),
@@ -183,6 +183,9 @@ class Notes:
                 ),
                 ("version", "keep", "keep_examples", "refuse"),
             )
+            if min(notes.version, notes.keep) < 0 or not 0 < notes.refuse < 1:
+                raise ValueError(f"version {notes.version}, keep {notes.keep}, refuse {notes.refuse:g}")
+            return notes
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedModelError(f"{path} is damaged: its notes are not engram's ({error})") from error
 

@@ -15,12 +15,12 @@ from engram.datasets import class_folders
 from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
 from engram.learner import Label, Progress
+from engram.names import fault_of_name
 from engram.store.health import examine
 from engram.store.history import ClassRecord, Event, LessonRecord, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
-from engram.store.names import fault_of_name
 from engram.store.plan import Plan
 from engram.store.report import Array, Examples, Learned, Report, Step, Suspect, Tell
 

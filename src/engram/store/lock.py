@@ -5,6 +5,7 @@ says who to wait for: one that a killed process left behind is overwritten by th
 """
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -14,7 +15,12 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engram.errors import ModelBusyError
+from engram.io.atomic import own_like
 from engram.store.history import now
+
+# What file systems say that have no locks, as some that come over a network.
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
+_GO_LOCAL = "its file system has no locks: copy the model to a local disk, change it there, and copy it back"
 
 
 @contextlib.contextmanager
@@ -40,12 +46,16 @@ def model_lock(
         raise ModelBusyError(
             f"{model} is being changed by {_holder(record)}; wait for it to end, or wait longer with --wait"
         ) from None
-    except (OSError, NotImplementedError) as error:  # the second where the file system has no locks
+    except (OSError, NotImplementedError) as error:
+        lockless = isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS
+        if lockless:
+            file.unlink(missing_ok=True)  # nobody can hold it
         reason = getattr(error, "strerror", None) or error
         raise OSError(
             f"{model} cannot be changed: no lock {file.name} can be made beside it: {reason}; "
-            "copy the model to a folder where you may write"
+            + (_GO_LOCAL if lockless else "copy the model to a folder where you may write")
         ) from error
+    own_like(file, target)  # should this process be killed, its owner can remove it
     try:
         about = {"pid": os.getpid(), "host": socket.gethostname(), "doing": doing, "since": now()}
         with contextlib.suppress(FileNotFoundError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from engram.names import fault_of_name
 from engram.store.history import ClassRecord, Event, Notes, now
 from engram.store.model_store import Model, ModelStore
 
@@ -73,6 +74,10 @@ def plan_merge(sources: Sequence[MergeSource], naming: Naming = "join") -> Merge
         except ValueError as error:
             raise ValueError(f"cannot merge {first.title} and {other.title}: {error}") from None
     renamed = [] if naming == "join" else _rename(sources, everything=naming == "prefix")
+    for source in sources:
+        for name in source.model.names:
+            if fault := fault_of_name(name):
+                raise ValueError(f"{source.title} has a class {name!r}: {fault}; rename it there first")
     owners = Counter(name for source in sources for name in source.model.names)
     brought = Counter[str]()
     for other in sources[1:]:

@@ -20,9 +20,9 @@ from engram.io import model_file
 from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
+from engram.names import require_name
 from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
 from engram.store.lock import model_lock
-from engram.store.names import require_name
 from engram.store.report import Examples
 from engram.store.versions import Versions
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from engram.images import Crop, Lookable, Unreadable, source_name, stream
 from engram.images.crop import Box
+from engram.names import UNKNOWN
 from engram.store.model_store import Model
-from engram.store.names import UNKNOWN
 from engram.store.taxonomy import SURE, Namer
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from engram.cluster import Setting, Summary, combine, cut_blocks, summarise
+from engram.names import require_name
 from engram.store.history import Notes
 from engram.store.image_bytes import Source
 from engram.store.learn import Classes
 from engram.store.model_store import Model, ModelStore
-from engram.store.names import require_name
 from engram.store.plan import Plan
 from engram.store.report import Learned, Report, Step, Tell
 

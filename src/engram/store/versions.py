@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from engram.errors import ModelFileError
-from engram.io.atomic import sync_folder
+from engram.io.atomic import own_like, sync_folder
 
 _SUFFIX = ".engram"
 
@@ -44,11 +44,13 @@ class Versions:
         kept, temporary = self.path(number), self.folder / f".{number}.tmp"
         try:
             self.folder.mkdir(exist_ok=True)
+            own_like(self.folder, self.model)
             temporary.unlink(missing_ok=True)
             try:
                 os.link(self.model, temporary)
             except OSError:  # a file system without links, or one that has none left
-                shutil.copyfile(self.model, temporary)
+                shutil.copy(self.model, temporary)
+                own_like(temporary, self.model)
                 with temporary.open("rb") as written:
                     os.fsync(written.fileno())
             os.replace(temporary, kept)

@@ -12,8 +12,8 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 
+from engram.names import fault_of_name, fold_name
 from engram.store import UNKNOWN, ImageBytes
-from engram.store.names import fault_of_name, fold_name
 from engram.web.limits import Limits, RefusedError
 
 # What browsers show and cameras write. Pillow reads many more formats, some by running other programs.

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from engram.names import similar_name
 from engram.store import ImageBytes
-from engram.store.names import similar_name
 from engram.web.limits import RefusedError
 from engram.web.schemas import UPLOAD_PROBLEMS, LessonView, State, problems
 from engram.web.server import InjectedServer, Server
