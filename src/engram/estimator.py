@@ -435,6 +435,14 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         return None if vectors is None else vectors[_sorted_rows(learner.labels)]
 
     @property
+    def stray_(self) -> dict[Label, float] | None:
+        """How far a network that goes on training has come away from each class; see `Learner.stray`."""
+        self._require_fitted()
+        learner = copy.copy(self.learner_)
+        found = learner.stray()
+        return None if found is None else dict(zip(learner.labels, found, strict=True))
+
+    @property
     def can_learn_(self) -> bool:
         """Whether the model can learn on."""
         self._require_fitted()

@@ -268,6 +268,14 @@ class Learner(Shared, ABC):
         """One vector per class that says where it lies among the others; None for a method that has none."""
         return None
 
+    def stray(self) -> list[float] | None:
+        """How far a network that goes on training has come away from each class, in parts of the way to another one.
+
+        It is not 0 when a class has just been learned; what tells is how much it has grown since. None for a method
+        whose network stands still, or that cannot tell.
+        """
+        return None
+
     @abstractmethod
     def state(self, slim: bool = False) -> State:
         """All that is needed to go on, or (slim) to predict only."""

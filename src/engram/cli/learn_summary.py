@@ -56,6 +56,8 @@ def _warnings(report: "Report", taught: "Classes") -> "Iterator[str]":
     from engram.images import source_name
     from engram.store import similar_name, twins
 
+    if report.drift:
+        yield report.drift
     learned = {one.name: one for one in report.learned}
     pairs = {name: other for name in learned if (other := similar_name(name, report.names))}
     for name, other in pairs.items():

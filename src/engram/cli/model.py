@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from engram.cli.app import app, cell, note, print_json, printable
+from engram.cli.app import app, cell, complain, note, print_json, printable
 from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes, open_store, percent
 from engram.errors import NothingToDoError
 
@@ -28,7 +28,7 @@ _UNKNOWN = {
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
 def info(model: ExistingModel, as_json: AsJson = False) -> None:
     """Show what a model knows, since when, what it keeps and what it does not."""
-    from engram.store import examine, tell_what_is_kept
+    from engram.store import examine, measure_drift, tell_what_is_kept, warn_of_drift
 
     store = open_store(model)
     present = store.read()
@@ -39,7 +39,8 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         one["right"], one["taken_for"] = (told.share, told.taken_for) if told else (None, {})
     if as_json:
         accuracy, basis = health.overall()
-        print_json({**about, "accuracy": accuracy, "basis": basis, "not_stored": not_stored})
+        drift = measure_drift(present)
+        print_json({**about, "accuracy": accuracy, "basis": basis, "drift": drift, "not_stored": not_stored})
         return
     out = Console(highlight=False)
     table = Table(title=f"{cell(str(model))}: {len(about['classes'])} classes")
@@ -58,6 +59,8 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
     for line in _lines(about):
         out.print(line, markup=False, soft_wrap=True)
     out.print(not_stored, markup=False)
+    if warning := warn_of_drift(present):
+        complain(f"warning: {warning}")
 
 
 def _lines(about: dict[str, Any]) -> list[str]:

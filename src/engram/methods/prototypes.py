@@ -187,6 +187,9 @@ class Prototypes(TensorLearner):
         held = config.consolidation is not None
         return prototypes_layout(classes, features, config.layers, held, config.kept_bits, self.tensors)
 
+    def _stray(self) -> list[float] | None:
+        return None if self.slim else self._network(self.n_features or 0, True).stray(self.tensors["classes.means"])
+
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
         """The learner a state was taken from, bit for bit."""

@@ -211,6 +211,14 @@ class TensorLearner(Subtracting):
         means = self.tensors.get("classes.means")
         return None if means is None else means.float().cpu().numpy()
 
+    @read
+    def stray(self) -> list[float] | None:
+        """How far the network has come away from each class mean; see `Learner`."""
+        return self._stray() if self._labels else None
+
+    def _stray(self) -> list[float] | None:
+        return None
+
     @change
     def forget(self, label: Label) -> None:
         """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu, linear
 
-from engram.nn import losses
+from engram.nn import distance, losses
 from engram.nn.layout import Layout, floats
 
 CHUNK = 4096  # samples encoded at a time
@@ -69,6 +69,19 @@ class Autoencoder(nn.Module):
     def decode(self, codes: Tensor) -> Tensor:
         """g(code)."""
         return cast(Tensor, self.decoder(codes))
+
+    @torch.no_grad()
+    def stray(self, means: Tensor) -> list[float]:
+        """How far the encoder has come away from each mean, in parts of half the way to the nearest other one.
+
+        That is the angle between a mean and what becomes of it if decoded and encoded again. The decoder stands still.
+        """
+        moved = distance.angles(self.encode_all(self.decode(means)), means)
+        if len(means) == 1:
+            return [0.0]
+        other = means[distance.nearest(means, means, 2)[1][:, 1]]
+        found: list[float] = (moved / (distance.angles(means, other) / 2).clamp(min=1e-3)).tolist()
+        return found
 
     def error(self, codes: Tensor, features: Tensor) -> Tensor:
         """Eq. 2, averaged over a batch."""

@@ -19,6 +19,15 @@ def similarity(codes: Tensor, means: Tensor | None = None) -> Tensor:
     return unit @ (unit if means is None else normalize(means, dim=1)).T
 
 
+def angles(codes: Tensor, others: Tensor) -> Tensor:
+    """The angle between each code and its counterpart, in degrees.
+
+    >>> angles(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 3.0]])).tolist()
+    [90.0]
+    """
+    return (normalize(codes, dim=1) * normalize(others, dim=1)).sum(dim=1).clamp(-1, 1).acos().rad2deg()
+
+
 def nearest(codes: Tensor, means: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
     """The `k` means most similar to each code, best first: similarities and rows, both (n, k).
 

@@ -8,6 +8,7 @@ from engram.images import Crop, ImageError, Prepared, Unreadable, prepare
 from engram.names import UNKNOWN, similar_name
 from engram.store.card import model_card, tell_what_is_kept
 from engram.store.detections import add_classifications, crop_classes, crops, write_detections
+from engram.store.drift import measure_drift, warn_of_drift
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
@@ -66,6 +67,7 @@ __all__ = [
     "examine",
     "learn_classes",
     "learn_on_cluster",
+    "measure_drift",
     "merge_models",
     "model_card",
     "plan_merge",
@@ -77,6 +79,7 @@ __all__ = [
     "twins",
     "unknown_threshold",
     "unlearn_lesson",
+    "warn_of_drift",
     "watch_folder",
     "watch_inbox",
     "write_detections",

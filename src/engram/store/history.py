@@ -67,13 +67,14 @@ class ClassRecord:
 
     A folder is remembered as one checksum, with the share of it that was held back: enough to recognise one that has
     been learned already. `answers` counts what the model said to its pictures when they had been learned, to each as if
-    it had not been; it is empty for a method that cannot tell.
+    it had not been; it is empty for a method that cannot tell. `stray` is how far the network was from the class then.
     """
 
     learned: str
     increment: int
     folders: dict[str, float]
     answers: dict[str, int] = field(default_factory=dict)
+    stray: float | None = None
 
     def with_answer_renamed(self, old: str, new: str | None) -> Self:
         """The record once a class has another name, or with None no longer exists."""

@@ -16,6 +16,7 @@ from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
 from engram.learner import Label, Progress
 from engram.names import fault_of_name
+from engram.store.drift import warn_of_drift
 from engram.store.health import examine
 from engram.store.history import ClassRecord, Event, LessonRecord, Notes, What, now
 from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
@@ -103,6 +104,7 @@ class _Session:
         self.report.misfits.sort(key=lambda one: -one.probability)
         self.report.check_new = check(model.clf, self.report.held)
         self.report.names, self.report.seconds = model.names, time.perf_counter() - began
+        self.report.drift = warn_of_drift(model)
         return self.report
 
     def _well_named(self, classes: Classes, known: Sequence[str]) -> Classes:
@@ -213,9 +215,10 @@ class _Session:
         if not Model(clf, notes).tells_unknown:
             unknown = calibrate(clf, values, at_hand) if base else recalibrate(clf, unknown, at_hand)
         records, said = dict(notes.classes), dict[str, dict[str, int]]()
+        stray = clf.stray_ or {}
         for name in counts:
             record = records.get(name) if name in known else None
-            record = record or ClassRecord(now(), increment, {})
+            record = record or ClassRecord(now(), increment, {}, stray=stray.get(label_of[name]))
             if left_out:
                 own = left_out.judged & (names[is_train] == name)
                 said[name] = dict(Counter(map(str, left_out.answers[own].tolist())))

@@ -73,7 +73,7 @@ class Report:
     and `check_known` ask about the same images of classes known before, before and after learning; `held` are features
     of the images held back of the new classes. `misfits` are images that look like another class than they were
     learned as, the surest first. On a cluster, `workers_lost` are processes that died, and `blocks_retried` blocks of
-    images that others had to do again.
+    images that others had to do again. `drift` warns of a network that has come away from earlier classes.
     """
 
     learned: list[Learned] = field(default_factory=list)
@@ -91,3 +91,4 @@ class Report:
     seconds: float = 0.0
     workers_lost: int = 0
     blocks_retried: int = 0
+    drift: str | None = None
