@@ -2,6 +2,7 @@
 
 # Each module registers its commands, in the order in which the help shows them.
 from engram.cli import learn as learn  # isort: skip
+from engram.cli import new as new  # isort: skip
 from engram.cli import predict as predict  # isort: skip
 from engram.cli import evaluate as evaluate  # isort: skip
 from engram.cli import watch as watch  # isort: skip

@@ -115,6 +115,6 @@ class Whitened(TensorLearner):
     def _left_out(self, x: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         return whitening.leave_one_out(self._space(), self._whiten(x), targets, self.tensors["classes.counts"])
 
-    def _class_vectors(self) -> NDArray[np.float32]:
+    def _class_vectors(self) -> NDArray[np.float32] | None:
         """The means as they lie in the whitened space, where their angles tell."""
         return self._space().means.float().cpu().numpy()
