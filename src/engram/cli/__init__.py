@@ -7,6 +7,7 @@ from engram.cli import predict as predict  # isort: skip
 from engram.cli import evaluate as evaluate  # isort: skip
 from engram.cli import watch as watch  # isort: skip
 from engram.cli import serve as serve  # isort: skip
+from engram.cli import label_studio as label_studio  # isort: skip
 from engram.cli import export as export  # isort: skip
 from engram.cli import doctor as doctor  # isort: skip
 from engram.cli import model as model  # isort: skip
