@@ -283,3 +283,17 @@ def test_reading_a_labelling_interface():
     assert choices == Choices("d", "i", "photo", ("wren", "robin"))
     with pytest.raises(RefusedError, match="no <Choices>"):
         Choices.parse("<View><Image name='i' value='fixed.png'/><Choices name='c' toName='i'/></View>")
+
+
+def test_what_cannot_work_is_told_at_once(engram, monkeypatch, tmp_path):
+    monkeypatch.delenv("BASIC_AUTH_USER", raising=False)
+    (tmp_path / "bad.engram").write_bytes(b"no model")
+    for arguments, code, why in (
+        (["--model", "m.engram", "--host", "0.0.0.0"], 2, "a login is needed: set BASIC_AUTH_USER"),
+        (["--model", "m.engram", "--files", "nowhere"], 2, "nowhere is not a folder"),
+        (["--model", "m.engram", "--label-studio-url", "localhost"], 2, "is not the address of a page"),
+        (["--model", "bad.engram"], 3, "not an engram model"),
+        ([], 2, "--model"),
+    ):
+        told = engram("label-studio", *arguments)
+        assert (told.code, why in told.err) == (code, True), told.err
