@@ -18,11 +18,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from engram.backbones import Backbone, RecordedBackbone
+from engram.backbones.imagenet import read_head
 from engram.device import resolve_device
 from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
+from engram.methods.imagenet import BesideImageNet
 from engram.names import require_name
 from engram.settings import plain
 from engram.snapshots import Shared, change, read
@@ -85,6 +87,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     learned_order_ : the same labels in the order they were learned, a list.
     counts_ : samples each class was learned from; None where the method does not keep that.
     class_vectors_ : one vector per class that places it among the others; None where the method has none.
+    built_in_ : those of the labels that nobody taught, but the backbone's own head knows; see `with_imagenet`.
     can_learn_ : whether the model can learn on; one that was saved slim cannot.
     method_ : name of the method, as in the model file.
     config_ : every setting of the method.
@@ -131,6 +134,22 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         self.random_state = random_state
         self.device = device
         self.progress = progress
+
+    @classmethod
+    def with_imagenet(cls, backbone: str | Backbone = "efficientnet_lite0:joined", **parameters: Any) -> Self:
+        """A classifier that answers ImageNet's 1,000 classes by its backbone's own head, to be taught more beside them.
+
+        A class that is taught under the name of one of them takes its place. `parameters` are those of the constructor.
+        """
+        clf = cls(BesideImageNet.method, backbone=backbone, **parameters)
+        learner, recorded = clf._begin()
+        if not isinstance(learner, BesideImageNet) or recorded is None or recorded.name is None:
+            raise ValueError("ImageNet's classes come with a backbone by name; see engram.backbones.names")
+        head, network = read_head(recorded.name), recorded.network()
+        learner.adopt(head.names, head.weight, head.bias, network.dim)
+        clf.learner_, clf._recorded, clf.n_features_in_ = learner, recorded, network.dim
+        clf.notes_, clf.examples_ = {}, {}
+        return clf
 
     # --- learning -------------------------------------------------------------------------------------------------
 
@@ -417,6 +436,12 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         """The labels known, in the order they were learned."""
         self._require_fitted()
         return self.learner_.labels
+
+    @property
+    def built_in_(self) -> list[Label]:
+        """The labels that nobody taught: they came with the backbone."""
+        self._require_fitted()
+        return self.learner_.built_in
 
     @property
     def counts_(self) -> NDArray[np.int64] | None:

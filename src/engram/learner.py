@@ -256,6 +256,11 @@ class Learner(Shared, ABC):
         return None
 
     @property
+    def built_in(self) -> list[Label]:
+        """Those of `labels` that the backbone's own head knows, and nobody taught."""
+        return []
+
+    @property
     def can_learn(self) -> bool:
         """Whether all that further learning needs is there."""
         return True

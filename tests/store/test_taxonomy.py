@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from toys import paint, quick_plan
 
-from engram.store import Namer, read_taxonomy
+from engram.datasets import class_folders
+from engram.store import Answer, Namer, learn_classes, predict_images, read_taxonomy
 from engram.store.taxonomy import ancestors
 
 BIRDS = {"wren": "songbird", "robin": "songbird", "heron": "wader", "songbird": "bird", "wader": "bird"}
@@ -67,3 +69,12 @@ def test_impossible_questions():
     for sure in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="above 0 and at most 1"):
             Namer(["wren"], BIRDS, sure)
+
+
+def test_classes_are_named_in_whatever_order_they_were_learned(place, tmp_path):
+    learn_classes(place, class_folders(paint(tmp_path / "p", "black", n=20)), quick_plan())
+    assert place.read().names == ["blue", "green", "red", "black"]
+    for name in ("blue", "green", "red", "black"):
+        pictures = sorted((paint(tmp_path / "q", name, n=2, seed=5) / name).iterdir())
+        found = list(predict_images(place.read(), pictures, taxonomy={"red": "warm"}, sure=0.3, device="cpu"))
+        assert [one.label for one in found if isinstance(one, Answer)] == [name] * 2

@@ -63,7 +63,7 @@ def model_view(names: list[str], **fields: Any) -> dict[str, Any]:
         "map_shows": 0.71 if len(names) > 1 else None,
         "unknown": {"below": 0.1, "share": 0.05, "rule": "leave-one-out", "pictures": None, "adjustable": True},
         "accuracy": {"share": 0.94, "pictures": 24 * len(names), "classes": len(names), "basis": "leave-one-out"},
-        "classes": classes, "history": [change],
+        "classes": classes, "built_in": None, "history": [change],
     } | fields  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from conftest import PLAN, QUICK, TRAINED, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
-from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, predict_images
+from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, new_model, predict_images
 from engram.store.lock import model_lock
 from engram.testing import blobs
 from engram.web.class_map import classical_mds, hue_of, map_classes
@@ -548,3 +548,20 @@ def test_another_model_is_shown_then_added_and_undone(open_client, model, taught
         assert str(tmp_path) not in refused.json()["detail"]
     assert client.post("/api/merge", data={"commit": "true"}, files={"odd": ("x", b"1")}).status_code == 422
     assert model.read_bytes() == taught_bytes
+
+
+def test_classes_that_came_with_the_backbone_are_one_group(open_client, tmp_path):
+    store = ModelStore(tmp_path / "things.engram", device="cpu")
+    new_model(store, "efficientnet_lite0:joined")
+    client = open_client(store.path)
+    model = client.get("/api/model").json()
+    assert (model["classes"], model["built_in"]["classes"], model["unknown"]) == ([], 1000, None)
+    assert len(ask(client, draw("dots", 0)).json()["answers"][0]["top"]) == 5
+    shapes = {name: drawings(shape, 5) for name, shape in (("circle", "circle"), ("dots", "dots"), ("lion", "square"))}
+    assert client.post("/api/lessons", **form(shapes)).status_code == 202
+    assert ended(client, 1)["state"] == "done"
+    model = client.get("/api/model").json()
+    assert [one["name"] for one in model["classes"]] == ["circle", "dots", "lion"]
+    assert model["built_in"]["classes"] == 999  # the lion that was taught takes the other's place
+    assert all(one["x"] is not None and one["health"] for one in model["classes"])
+    assert ask(client, draw("dots", 9)).json()["answers"][0]["label"] == "dots"

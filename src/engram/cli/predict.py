@@ -171,7 +171,7 @@ def predict(
     if as_json:
         print_json([answer.as_json() for answer in answered()])
     elif as_csv:
-        ranks = min(top, len(chosen or loaded.names))
+        ranks = min(top, len(chosen or [*loaded.names, *loaded.built_in]))
         with _open_table(tables[0]) if tables else nullcontext(sys.stdout) as file:
             _write_csv(file, answered(), ranks, taxonomy=parents is not None, boxes=boxes is not None)
     else:
@@ -196,7 +196,7 @@ def _chosen(model: "Model", among: str) -> list[str]:
     file = Path(among)
     names = file.read_text(encoding="utf-8").splitlines() if file.is_file() else among.split(",")
     wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    known = set(model.names)
+    known = {*model.names, *model.built_in}
     if strangers := [name for name in wanted if name not in known]:
         complain(f"not known to the model, so never an answer: {', '.join(strangers)}")
     if len(strangers) == len(wanted):

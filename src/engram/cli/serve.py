@@ -51,14 +51,13 @@ def serve(
         raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
     import gc
     import logging
-    import socket
     import webbrowser
 
     from engram.settings import parse_settings
     from engram.store import Plan
     from engram.web.addresses import PublicUrl, is_loopback, page_addresses
     from engram.web.app import create_app
-    from engram.web.connections import PageServer
+    from engram.web.connections import PageServer, listen
     from engram.web.token import kept_token, new_token
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
@@ -77,15 +76,7 @@ def serve(
         plan.new_classifier(plan.new_backbone(), device)
     public = PublicUrl.parse(public_url) if public_url else None
     token = kept_token(token_file) if token_file else None if is_loopback(host) and not public else new_token()
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only on sockets declared as TCP does asyncio send at once; on others every answer waits 40 ms.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, port))
-        except OSError as error:
-            reason = error.strerror or error
-            raise ValueError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from None
+    with listen(host, port) as listening:
         places = [str(public)] if public else page_addresses(host, listening.getsockname()[1])
         address, *others = [place + (f"?token={token}" if token else "") for place in places]
         note(f"serving {model}; Ctrl-C ends it")

@@ -11,6 +11,7 @@ from engram.methods.gem import GEM
 from engram.methods.geppnet import GeppNet
 from engram.methods.hat import HAT
 from engram.methods.icarl import ICaRL
+from engram.methods.imagenet import BesideImageNet
 from engram.methods.joint import Joint
 from engram.methods.lwf import LwF
 from engram.methods.ncm import NCM
@@ -23,7 +24,7 @@ from engram.methods.whitened import Whitened
 
 # The paper's own, the systems of its tables, statistics of frozen features, the systems it discusses, the bounds.
 _ALL: tuple[type[Learner], ...] = (
-    Whitened,
+    *(Whitened, BesideImageNet),
     *(Prototypes, PrototypesMAS, PrototypesSI, PrototypesMASLOF, PrototypesSILOF),
     *(NearestNeighbour, GeppNet, ICaRL, FearNet),
     *(NCM, SLDA, FeCAM, RanPAC),

@@ -119,7 +119,7 @@ class TensorLearner(Subtracting):
         with torch.no_grad():
             for part in self._chunks(X):
                 if among is None:
-                    found.append(self._nearest(part, min(k, len(self._labels))))
+                    found.append(self._nearest(part, min(k, len(self.labels))))
                 else:
                     rows = self._rows(among)
                     best, at = self._scores(part)[:, rows].topk(min(k, len(rows)), dim=1)
@@ -187,9 +187,9 @@ class TensorLearner(Subtracting):
     def _chunks(self, X: ArrayLike | Tensor) -> tuple[Tensor, ...]:
         """Checked samples, few enough at a time that a table of their scores stays small."""
         features = self._features(X)
-        if not self._labels:
+        if not self.labels:
             raise ValueError("no class is known; call learn first")
-        parts: tuple[Tensor, ...] = features.split(max(1, min(CHUNK, TABLE // len(self._labels))))
+        parts: tuple[Tensor, ...] = features.split(max(1, min(CHUNK, TABLE // len(self.labels))))
         return parts
 
     @property
@@ -300,7 +300,7 @@ class TensorLearner(Subtracting):
         return int(self._rows([label])[0])
 
     def _rows(self, labels: Iterable[Label]) -> Tensor:
-        row = {label: row for row, label in enumerate(self._labels)}
+        row = {label: row for row, label in enumerate(self.labels)}
         try:
             return torch.tensor([row[label] for label in labels], dtype=torch.int64, device=self.device)
         except KeyError as error:
@@ -317,7 +317,7 @@ class TensorLearner(Subtracting):
             "seed": self.seed,
             "tasks_learned": self.tasks_learned,
             "n_features": self.n_features,
-            "labels": self.labels,
+            "labels": list(self._labels),
             "slim": slim,
         }
         return State(tensors | kept, meta | ({"lessons": labels} if labels else {}))

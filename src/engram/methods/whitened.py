@@ -115,5 +115,5 @@ class Whitened(TensorLearner):
         space, counts = self._space(), self.tensors["classes.counts"]
         return whitening.leave_one_out(space, space.whiten(self._mapped(x)), targets, counts)
 
-    def _class_vectors(self) -> NDArray[np.float32]:
+    def _class_vectors(self) -> NDArray[np.float32] | None:
         return self._space().means.float().cpu().numpy()  # in the whitened space, where their angles tell

@@ -19,6 +19,7 @@ from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
+from engram.store.new import new_model
 from engram.store.plan import Plan
 from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
 from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
@@ -70,6 +71,7 @@ __all__ = [
     "measure_drift",
     "merge_models",
     "model_card",
+    "new_model",
     "plan_merge",
     "predict_images",
     "prepare",

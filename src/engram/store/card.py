@@ -55,7 +55,7 @@ A model of engram: it says which of {count} classes a picture shows, and can be 
 | class | pictures | right | taken for |
 |---|---:|---:|---|
 {classes}
-
+{built_in}
 ## How good it is
 
 {accuracy}
@@ -76,6 +76,10 @@ _BASIS = {
     "had not been. What later classes took from earlier ones is an estimate.",
     "asked again": "{accuracy:.1%} right, as the mean over classes, on pictures that were held back.",
 }
+_BUILT_IN = """
+And {classes:,} classes of ImageNet, which came with the backbone: nobody taught them, and nothing was measured on them.
+Licences: {licence}.
+"""
 _NOT_MEASURED = "Not known: the file does not tell about every class. Measure it with `engram evaluate`."
 _UNKNOWN = (
     "`--unknown auto` answers *unknown* where it looks like none of them, and refuses about {share:.0%} of pictures of "
@@ -96,11 +100,13 @@ def model_card(store: ModelStore) -> str:
     model = store.read()
     about, health = store.info(model), examine(model, model.examples)
     accuracy, basis = health.overall()
-    unknown, dates = about["unknown"], sorted(event.when[:10] for event in model.notes.history)
+    unknown, built_in = about["unknown"], about["built_in"]
+    dates = sorted(event.when[:10] for event in model.notes.history)
     return _CARD.format(
         title=_plain(store.path.stem),
         file=store.path.name,
-        count=len(about["classes"]),
+        count=len(about["classes"]) + (built_in["classes"] if built_in else 0),
+        built_in=_BUILT_IN.format(**built_in) if built_in else "",
         method=about["method"],
         backbone=f"`{about['backbone']}`" if about["backbone"] else "none; it takes feature vectors",
         megabytes=about["bytes"] / 1e6,

@@ -26,8 +26,8 @@ class Mistake:
 class Evaluation:
     """Answers compared with the truth. `counts[truth, answer]` are images of the one that were taken for the other.
 
-    `names` are the classes that the model knows, and those in the folder that it does not. Pairs that never came up are
-    not in `counts`: there are few of them even where there are very many classes.
+    `names` are the classes that the model was taught, built-in ones that came up, and those that it does not know.
+    Pairs that never came up are not in `counts`: there are few of them even where there are very many classes.
     """
 
     names: list[str]
@@ -90,8 +90,7 @@ def evaluate_images(
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
     """Ask about images whose class is known."""
-    strange = sorted(set(labels) - set(model.names))
-    names = model.names + strange
+    strange = sorted(set(labels) - {*model.names, *model.built_in})
     counts = Counter[tuple[str, str]]()
     wrong: list[Mistake] = []
     unreadable: list[Unreadable] = []
@@ -106,4 +105,6 @@ def evaluate_images(
         if answer.label != truth:
             image = images[answer.position]
             wrong.append(Mistake(image, truth, answer.label, answer.similarity, answer.probability))
+    asked = {name for pair in counts for name in pair}  # of the built-in classes there are too many to list
+    names = [*model.names, *(name for name in model.built_in if name in asked), *strange]
     return Evaluation(names, counts, wrong, unreadable, strange)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.backbones import Backbone
+from engram.backbones.imagenet import LICENCE
 from engram.errors import DamagedModelError, NothingToDoError
 from engram.estimator import IncrementalClassifier
 from engram.io import model_file
@@ -43,21 +44,31 @@ class Model:
 
     @property
     def labels(self) -> list[Label]:
-        """The classes known, in the order they were learned."""
+        """The classes that were taught, in the order they were learned."""
+        built_in = set(self.built_in)
+        return [label for label in self._answers if label not in built_in]
+
+    @property
+    def _answers(self) -> list[Label]:
         return self.clf.learned_order_ if hasattr(self.clf, "learner_") else []  # one that was never taught has none
 
     @property
     def names(self) -> list[str]:
-        """The classes known, as text."""
+        """The classes that were taught, as text."""
         return [str(label) for label in self.labels]
 
+    @property
+    def built_in(self) -> list[str]:
+        """The classes that nobody taught: the backbone's own head knows them."""
+        return [str(label) for label in self.clf.built_in_] if hasattr(self.clf, "learner_") else []
+
     def label(self, name: str) -> Label:
-        """The class of this name; ValueError if there is none."""
-        names = self.names
-        if name not in names:
-            shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        """The class of this name, taught or built in; ValueError if there is none."""
+        known = {str(label): label for label in self._answers}
+        if name not in known:
+            shown = ", ".join(list(known)[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
             raise ValueError(f"the model knows no class {name!r}; it knows {shown or 'none'}")
-        return self.labels[names.index(name)]
+        return known[name]
 
     def as_label(self, name: str) -> Label:
         """The label to learn a class of this name under: a number where the model's classes are numbers."""
@@ -178,7 +189,7 @@ class ModelStore:
         with self.changing("forget"):
             before = self.read()
             label = before.label(name)
-            pictures = before.pictures()[name] or 0
+            pictures = before.pictures().get(name) or 0
             before.clf.forget(label)
             event, kept = Event(now(), "forget", {name: pictures}), before.clf.lessons_
             notes = before.notes.renamed(name, None).after(event)
@@ -270,6 +281,7 @@ class ModelStore:
             "method": clf.method_,
             "settings": clf.config_,
             "classes": classes,
+            "built_in": {"classes": len(model.built_in), "licence": LICENCE} if model.built_in else None,
             "trains": method.trains(),
             "kept_per_class": method.about.per_class,
             "keeps_samples": method.about.keeps_samples,

@@ -66,12 +66,13 @@ def predict_images(
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, not {top}")
-    if not model.names:
+    if not (model.names or model.built_in):
         raise ValueError("every class has been forgotten; teach one first")
     chosen = None if among is None else [model.label(name) for name in dict.fromkeys(among)]
     name_by = None
     if taxonomy is not None:
-        name_by = Namer(model.names if chosen is None else [str(label) for label in chosen], taxonomy, sure)
+        columns_of = model.clf.classes_.tolist() if chosen is None else chosen
+        name_by = Namer([str(label) for label in columns_of], taxonomy, sure)
     for batch in stream(images, model.backbone, device=device):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
@@ -104,6 +105,10 @@ def unknown_threshold(model: Model, wanted: str | None) -> float | None:
             expected = "the share of known pictures to lose, between 0 and 1" if model.tells_unknown else "a similarity"
             raise ValueError(f"--unknown takes auto or {expected}, not {wanted!r}")
     below = model.unknown_below(number)
+    if below is None and model.built_in:
+        raise ValueError(
+            "beside ImageNet's classes nothing is told to be unknown; look at the probability of an answer"
+        )
     if below is None:
         raise ValueError(
             "the model cannot tell yet what is unknown; it takes two classes, and two pictures of one of them"

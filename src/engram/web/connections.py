@@ -41,6 +41,21 @@ class PageServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """A socket bound to this address; ValueError if that is not to be had."""
+    # Only on sockets declared as TCP does asyncio send at once; on others every answer waits 40 ms.
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        reason = error.strerror or error
+        raise ValueError(f"cannot listen on {host}, port {port}: {reason}; choose another --port") from None
+    return listening
+
+
 def limited_protocol(limits: Limits, *, behind_proxy: bool = False) -> type[H11Protocol]:
     """HTTP/1.1 with a time limit on headers, and a cap on connections, in all and per address.
 

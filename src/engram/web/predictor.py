@@ -78,7 +78,7 @@ class Predictor:
             model = self.store.read()
         if model.clf.backbone_identity_ is None:
             raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
-        if known is None and model.names:  # a network's first prediction is slow: get it over with
+        if known is None and (model.names or model.built_in):  # a network's first prediction is slow: get it over with
             list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
         vectors, before = model.class_vectors(), {}
         if known is not None and known.map is not None:
@@ -114,7 +114,7 @@ class Predictor:
         snapshot = self._snapshot
         if snapshot is None or snapshot.stamp != file_stamp(self.store.path):  # otherwise no thread is needed for it
             snapshot = await look(functools.partial(self.current, wait=False))
-        if snapshot is None or not snapshot.model.names:
+        if snapshot is None or not (snapshot.model.names or snapshot.model.built_in):
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, found = snapshot.model, dict[int, Answer | Unreadable]()
         easy: list[int] = []

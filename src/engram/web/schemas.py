@@ -128,6 +128,13 @@ class UnknownView(BaseModel):
     adjustable: bool = Field(description="Whether the share can be set.")
 
 
+class BuiltInView(BaseModel):
+    """Classes that nobody taught: the backbone's own head knows them."""
+
+    classes: int
+    licence: str
+
+
 class ModelView(BaseModel):
     """The model as it is served."""
 
@@ -153,6 +160,7 @@ class ModelView(BaseModel):
         description="How much of the distances between classes the map keeps; null if there is no map."
     )
     classes: list[ClassView]
+    built_in: BuiltInView | None = Field(description="Null without such classes.")
     history: list[ChangeView]
 
     @classmethod
@@ -162,7 +170,8 @@ class ModelView(BaseModel):
             exists=problem is not None, problem=problem, name=name, version=0, bytes=0, bytes_per_class=0,
             bytes_by_group={}, backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=problem is None,
             can_undo=False, can_redo=False, can_leave_out=plan.leaves_out, can_export=False, keeps_examples=False,
-            example_bytes=0, accuracy=None, unknown=None, map_shows=None, classes=[], history=[],
+            example_bytes=0, accuracy=None, unknown=None, map_shows=None, classes=[], built_in=None,
+            history=[],
         )  # fmt: skip
 
     @classmethod

@@ -73,11 +73,12 @@ async def receive(request: Request, limits: Limits, limit: int, most_pixels: int
         await file.close()  # at once, lest all of them be there twice
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
-    upload = await asyncio.to_thread(_check, labels, contents, limits, most_pixels or limits.taught_pixels)
+    upload = await asyncio.to_thread(check_pictures, labels, contents, limits, most_pixels or limits.taught_pixels)
     return replace(upload, keep_examples=form.get("keep_examples") == "true", distinct=form.get("distinct") == "true")
 
 
-def _check(labels: list[str], contents: list[ImageBytes], limits: Limits, most_pixels: int) -> Upload:
+def check_pictures(labels: list[str], contents: list[ImageBytes], limits: Limits, most_pixels: int) -> Upload:
+    """What there is to look at or to learn, by its number; refused if a name or a size is beyond the limits."""
     if len(labels) not in (0, 1, len(contents)):
         raise RefusedError(422, f"{len(contents)} pictures, but {len(labels)} labels; send one each, or one for all")
     names = [class_name(label, limits) for label in labels]

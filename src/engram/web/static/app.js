@@ -42,7 +42,7 @@ function show(present) {
   by("damaged-undo").hidden = !model.can_undo;
   by("teach").hidden = !readable;
   for (const id of ["classes", "overview", "take", "nav"]) by(id).hidden = !usable;
-  by("try").hidden = !usable || !model.classes.length;
+  by("try").hidden = !usable || !(model.classes.length || model.built_in);
   if (!readable) return;
   teach.show(model);
   lessons.show(model);

@@ -31,7 +31,9 @@ export class Classes {
     by("undo").hidden = !model.can_undo || !last;
     by("redo").hidden = !model.can_redo;
     if (last) by("undo").textContent = t("undo.what", { change: describe(last) });
-    by("no-classes").hidden = model.classes.length > 0;
+    by("no-classes").hidden = model.classes.length > 0 || Boolean(model.built_in);
+    by("built-in").hidden = !model.built_in;
+    if (model.built_in) by("built-in").textContent = t("classes.built-in", { n: model.built_in.classes, licence: model.built_in.licence });
     by("search-field").hidden = model.classes.length < SEARCHABLE;
     if (by("search-field").hidden) by("search").value = "";
     this.fill();

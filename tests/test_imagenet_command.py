@@ -1,0 +1,108 @@
+"""`engram new --imagenet`, and what the other commands make of such a model."""
+
+import csv
+
+import numpy as np
+import pytest
+import torch
+from toys import averages, paint
+
+from engram import IncrementalClassifier, backbones
+from engram.backbones.imagenet import imagenet_names, read_head
+from engram.io.export import export
+from engram.methods.imagenet import BesideImageNet
+from engram.store import ModelStore
+
+
+def test_there_are_a_thousand_names_and_the_head_is_the_networks_own():
+    names, head = imagenet_names(), read_head("efficientnet_lite0:joined")
+    assert (len(names), len(set(names))) == (1000, 1000)
+    assert (names[0], names[15], names[999]) == ("tench", "robin", "toilet tissue")
+    picture = torch.rand(2, 3, 224, 224, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    pooled = backbones.create("efficientnet_lite0:joined")(picture)[:, -1280:]
+    logits = backbones.create("efficientnet_lite0:logits")(picture)
+    np.testing.assert_allclose(pooled @ head.weight.T + head.bias, logits, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["resnet50", "efficientnet_lite0:logits", "identity"])
+def test_a_backbone_without_those_classes_is_refused(engram, name, tmp_path):
+    told = engram("new", "m.engram", "--imagenet", "--backbone", name)
+    assert told.code == 2
+    assert f"{name} has no ImageNet classes to begin with" in told.err
+    assert not (tmp_path / "m.engram").exists()
+
+
+def test_a_weights_file_without_a_head_is_told(tmp_path, monkeypatch):
+    torch.save({"_conv_stem.weight": torch.zeros(1)}, tmp_path / "efficientnet_lite0.pth")
+    monkeypatch.setenv("ENGRAM_WEIGHTS", str(tmp_path))
+    with pytest.raises(ValueError, match=r"efficientnet_lite0.pth holds no _fc.weight, and so no ImageNet classes"):
+        read_head("efficientnet_lite0")
+    with pytest.raises(ValueError, match="come with a backbone by name"):
+        IncrementalClassifier.with_imagenet(averages())
+
+
+def test_new_learn_and_look(engram, tmp_path):
+    assert engram("new", "m.engram").code == 2
+    made = engram("new", "m.engram", "--imagenet", "--json")
+    assert (made.code, made.json["classes"]) == (0, 1000)
+    assert "m.engram exists; choose another name" in engram("new", "m.engram", "--imagenet").err
+    pictures = paint(tmp_path / "pictures", "red", "green", n=6)
+    (pictures / "green").rename(pictures / "tench")  # a name that ImageNet has
+    first = engram("predict", "m.engram", "pictures/red/0-0.png", "--json").json[0]
+    assert first["label"] in imagenet_names()
+
+    assert engram("learn", "m.engram", "pictures", "--holdout", "0").code == 0
+    about = engram("info", "m.engram", "--json").json
+    assert [(one["name"], one["pictures"]) for one in about["classes"]] == [("red", 6), ("tench", 6)]
+    assert about["built_in"]["classes"] == 999
+    assert "Apache-2.0" in about["built_in"]["licence"]
+    shown = engram("info", "m.engram").out
+    assert "m.engram: 2 classes" in shown
+    assert "built in: 999 classes of ImageNet; weights: Google's EfficientNet-Lite, Apache-2.0" in shown
+
+    answers = engram("predict", "m.engram", "pictures", "--json").json
+    assert [answer["label"] for answer in answers] == ["red"] * 6 + ["tench"] * 6
+    few = engram("predict", "m.engram", "pictures/red/0-0.png", "--among", "robin,kite,dodo", "--csv")
+    assert "never an answer: dodo" in few.err
+    assert {row["label"] for row in csv.DictReader(few.out.splitlines())} <= {"robin", "kite"}
+    assert "nothing is told to be unknown" in engram("predict", "m.engram", "pictures", "--unknown", "auto").err
+    (tmp_path / "fish.csv").write_text("tench,fish\nred,colour\n")
+    named = engram("predict", "m.engram", "pictures/tench/0-0.png", "--taxonomy", "fish.csv", "--json").json[0]
+    assert named["label"] == "tench"
+    paint(tmp_path / "asked", "red", "blue", n=2)
+    (tmp_path / "asked" / "blue").rename(tmp_path / "asked" / first["label"])
+    found = engram("evaluate", "m.engram", "asked", "--json").json
+    assert found["unknown_to_the_model"] == []
+    assert {one["name"] for one in found["classes"]} == {"red", first["label"]}
+
+    card = engram("card", "m.engram").out
+    assert "says which of 1001 classes" in card
+    assert "And 999 classes of ImageNet, which came with the backbone" in card
+    assert "BSD-3-Clause" in card
+    assert engram("rename", "m.engram", "robin", "red").code == 2
+    assert engram("rename", "m.engram", "robin", "European robin").code == 0
+    assert engram("forget", "m.engram", "kite", "--yes").code == 0
+    assert engram("forget", "m.engram", "kite", "--yes").code == 2
+    assert engram("undo", "m.engram", "--yes").code == 0
+    model = ModelStore(tmp_path / "m.engram", device="cpu").read()
+    assert (len(model.built_in), "kite" in model.built_in, "European robin" in model.built_in) == (999, True, True)
+    assert "cannot be merged" in engram("merge", "n.engram", "m.engram", _other(engram, tmp_path)).err
+
+
+def _other(engram, folder) -> str:
+    """A model without a head, on the same backbone."""
+    assert engram("learn", "plain.engram", "pictures", "--holdout", "0").code == 0
+    return "plain.engram"
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_it_can_be_exported(suffix, tmp_path):
+    """The file is compared with the model before it is written."""
+    learner = BesideImageNet(device="cpu")
+    generator = torch.Generator().manual_seed(1)
+    learner.adopt(["lion", "tiger", "bear"], torch.randn(3, 6, generator=generator), torch.zeros(3), 8)
+    about = export(averages(), learner, tmp_path / f"m{suffix}")
+    assert about["labels"] == ["lion", "tiger", "bear"]
+    X = torch.randn(12, 8, generator=generator)
+    learner.learn(X, ["ant", "bee", "tiger"] * 4)
+    assert export(averages(), learner, tmp_path / f"m{suffix}")["labels"] == ["ant", "bee", "tiger", "lion", "bear"]
