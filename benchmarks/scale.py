@@ -22,7 +22,7 @@ from engram import IncrementalClassifier
 from engram.backbones import Backbone, Preprocess
 from engram.cluster import BLOCK, Setting, Summary, combine, cut_blocks
 from engram.cluster.blocks import CLASSES
-from engram.cluster.dask_job import FAN_IN, LEVELS, connect, run_blocks
+from engram.cluster.dask_job import AT_ONCE, connect, run_blocks
 from engram.store import Plan
 
 WIDTH = 1280
@@ -124,14 +124,14 @@ def estimate(pictures, classes, workers, per_second, width, block, network):
     scatter, means = 8 * (width + 1) * math.ceil(width / 2), 8 * width * min(CLASSES, classes)
     ranges = math.ceil(classes / CLASSES)
     per_range = math.ceil(blocks / ranges)
-    sums = math.ceil(per_range / FAN_IN**LEVELS)
+    sums = math.ceil(per_range / AT_ONCE)
     of_block = scatter + 8 * width * math.ceil(classes * block / pictures)
-    moved = blocks * of_block * sum(FAN_IN**-level for level in range(LEVELS + 1)) + ranges * (scatter + means)
+    moved = blocks * of_block * (1 + 1 / AT_ONCE) + ranges * (scatter + means)
     return {
         "blocks": (blocks, ""),
         "looking": (pictures / (workers * per_second) / 3600, "h"),
         "a block's sums": (of_block / 1e6, "MB"),
-        "sums of a range that are added one after the other": (sums, ""),
+        "additions of a range, one after the other": (sums, ""),
         "moved": (moved / 1e9, "GB"),
         "moving it, every worker on a link of its own": (moved / network / workers / 3600, "h"),
         "a worker sends": (of_block * per_second / block / 1e6, "MB/s"),
@@ -157,7 +157,7 @@ def main():
                 results += [row(f"{n} workers", speed, "pictures/s"), row(f"{n} workers", effort, "pictures/CPU s")]
             results.append(row("2 workers over 1", speeds[2][0] / speeds[1][0], "", ">= 1.8"))
         if "memory" in options.what:
-            seen = memory(paths, [1000, options.most // 4, options.most], options.block)
+            seen = memory(paths, [1000, options.most // 4, options.most], 256)
             results += [
                 row(f"{total:,} pictures: the most a worker held", held / 1e6, "MB") for total, held in seen.items()
             ]

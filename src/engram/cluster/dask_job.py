@@ -16,8 +16,7 @@ from engram.cluster.blocks import Block, Setting, Summary, combine, summarise
 from engram.images import FeatureCache, Images
 from engram.images.cache import ROWS_PER_FILE
 
-FAN_IN = 4  # summaries that are added up at once
-LEVELS = 2  # of adding up so; what comes of them goes into one sum, so that no more wait in memory however many blocks
+AT_ONCE = 4  # results that wait to be added to the sum of their range: however many blocks there are, no more do
 AHEAD = 4  # blocks submitted for every worker: enough that none waits, few enough that lists of paths stay small
 PATIENCE = 10.0  # seconds for a scheduler to answer
 FAILURES = 20  # workers that may die over one block before it is held to be the block's fault
@@ -81,15 +80,16 @@ def run_blocks(
     shared = _share(client, setting)
     events_before, window, finished = len(client.get_events("all")), _Window(client, told), []
     for blocks in ranges:
-        levels: list[list[Any]] = [[] for _ in range(LEVELS + 1)]
+        waiting: list[Any] = []  # beginning with the sum of those before
         for block in blocks:
             window.wait_for_room()
             future = client.submit(summarise, block, shared, key=f"engram-block-{block.key}")
             window.add(future, len(block.images))
-            _enter(client, levels, future)
-        rest = [future for level in reversed(levels) for future in level]
-        if rest:
-            finished.append(rest[0] if len(rest) == 1 else client.submit(combine, rest, pure=False))
+            waiting.append(future)
+            if len(waiting) > AT_ONCE:
+                waiting = [client.submit(combine, waiting, pure=False)]
+        if waiting:
+            finished.append(waiting[0] if len(waiting) == 1 else client.submit(combine, waiting, pure=False))
     window.wait_for_all()
     summaries = client.gather(finished)
     return Outcome(summaries, *_losses(client.get_events("all")[events_before:]))
@@ -151,18 +151,6 @@ class _Window:
             raise error if isinstance(error, ValueError) else ValueError(f"a block failed on its worker: {error!r}")
         self.done += self.sizes.pop(future.key)
         self.told(self.done)
-
-
-def _enter(client: Any, levels: list[list[Any]], future: Any) -> None:
-    """Take a result in; wherever there are enough neighbours, they become one on the level above, the last a sum."""
-    for level in levels[:-1]:
-        level.append(future)
-        if len(level) < FAN_IN:
-            return
-        future = client.submit(combine, level.copy(), pure=False)
-        level.clear()
-    total = levels[-1]
-    total[:] = [client.submit(combine, [*total, future], pure=False)] if total else [future]
 
 
 def _losses(events: Sequence[tuple[float, Any]]) -> tuple[int, int]:
