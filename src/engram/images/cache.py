@@ -52,6 +52,8 @@ class FeatureCache:
 
     `dtype="float16"` halves the disk space at three significant digits.
 
+    Examples
+    --------
     >>> cache = FeatureCache("/tmp/somewhere")  # made when something is kept
     >>> [entry.count for entry in cache.entries()]
     []
