@@ -1,12 +1,13 @@
-# Two commands do everything: `make demo` and `make test`. Both need only Python >= 3.11 and make.
+# Two commands to begin with: `make demo` and `make test`. Both need only Python >= 3.11 and make.
 PYTHON ?= python3
 VENV   := .venv
+LOWEST := .venv-lowest
 PIP    := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Two processes side by side, one thread each; a file's tests stay together, as they share what they have set up.
 PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
 
-.PHONY: setup demo test lint format clean
+.PHONY: setup demo test test-lowest coverage lint format docs dist clean
 
 # Stamps say what has been installed, so that a second run installs nothing.
 $(VENV)/.setup: pyproject.toml constraints.txt
@@ -19,6 +20,14 @@ $(VENV)/.test: $(VENV)/.setup
 	$(PIP) --editable '.[test,lint]'
 	@touch $@
 
+$(VENV)/.coverage: $(VENV)/.test
+	$(PIP) --editable '.[coverage]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.setup
+	$(PIP) --editable '.[docs]'
+	@touch $@
+
 setup: $(VENV)/.setup
 
 demo: setup
@@ -26,6 +35,33 @@ demo: setup
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# The same tests with the lowest versions that pyproject.toml allows, in an environment of their own.
+test-lowest:
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check packaging
+	$(LOWEST)/bin/python .ci/lowest_versions.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint $(LOWEST)/constraints.txt --editable '.[test,heic,parquet]'
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+# Which branches the tests take, those of the processes they start included. Fails below the bar in pyproject.toml.
+coverage: $(VENV)/.coverage
+	rm -f .coverage .coverage.*
+	OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest $(PYTEST_ARGS)
+	$(VENV)/bin/coverage combine --quiet
+	$(VENV)/bin/coverage report
+
+# The site, in site/. A warning, such as a link that leads nowhere, is an error.
+docs: $(VENV)/.docs
+	$(VENV)/bin/mkdocs build --strict
+
+# Source distribution and wheel, in dist/; the wheel is made from the source distribution.
+dist: $(VENV)/.setup
+	$(PIP) build twine
+	rm -rf dist
+	$(VENV)/bin/python -m build
+	$(VENV)/bin/twine check --strict dist/*
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .
@@ -37,4 +73,4 @@ format: $(VENV)/.test
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) $(LOWEST) build dist site

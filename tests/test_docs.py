@@ -32,7 +32,8 @@ def test_docstring_examples_run(tmp_path):
 
 
 def test_links_lead_somewhere():
-    for page in (Path(__file__).parents[1] / "README.md", *(Path(__file__).parents[1] / "docs").glob("*.md")):
+    root = Path(__file__).parents[1]
+    for page in (*root.glob("*.md"), *(root / "docs").rglob("*.md")):
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
@@ -44,3 +45,22 @@ def test_the_example_of_a_method_is_one(tmp_path):
     exec(compile(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], "add-a-method.md", "exec"), names)
     learner = names["NearestMedian"]
     check_learner(lambda: learner(device="cpu"))  # type: ignore[operator]
+
+
+def test_the_readmes_results_are_the_ledgers():
+    """Accuracy on the way and at the end, and megabytes, of both data sets."""
+    ledger = (Path(__file__).parents[1] / "docs" / "reproduction.md").read_text()
+    measured: dict[str, list[str]] = {}
+    for table in re.findall(r"<!-- compare/\w+ -->\n(.*?)<!-- end -->", ledger, re.DOTALL):
+        for line in table.splitlines():
+            features, method, *numbers = (cell.strip() for cell in line.strip("|").split("|"))
+            if features == "resnet50:pooled":
+                measured.setdefault(method.lower(), []).extend((numbers[2], numbers[3], numbers[7]))
+    rows = re.findall(r"^\| \W*(\w[^|]*)\|(.*)\|$", README.split("## Does it work?")[1], re.MULTILINE)
+    assert len(rows) == 9  # with its head
+    for name, line in rows[1:]:
+        all_1, final_1, all_2, final_2, kept = (cell.strip() for cell in line.split("|"))
+        method = max((one for one in measured if name.lower().startswith(one)), key=len)
+        expected = measured[method]
+        assert [all_1, final_1, all_2, final_2] == [expected[i].removeprefix("0") for i in (0, 1, 3, 4)], name
+        assert kept == (f"{expected[2]} and {expected[5]} MB" if expected[2] else ""), name

@@ -34,7 +34,7 @@ def test_every_file_that_is_left_out_is_named(engram, tmp_path, monkeypatch):
     assert done.code == 0
     left = {one["path"]: one["reason"] for one in done.json["left_out"]}
     assert left == {
-        "p/red/phone.HEIC": "HEIC takes one more package: pip install 'engram[heic]'",
+        "p/red/phone.HEIC": "HEIC takes one more package: pip install 'engram-learn[heic]'",
         "p/red/gone.jpg": "a link to nothing",
         "p/red/deeper": "a link to a folder, which is not followed",
         "p/loose.png": "it lies in the folder of no class",
@@ -239,7 +239,7 @@ def test_only_the_same_content_makes_twins(tmp_path):
 
 
 def test_help_shows_extras_and_names_of_settings(engram):
-    assert "pip install 'engram[onnx]'" in engram("export", "--help").out
+    assert "pip install 'engram-learn[onnx]'" in engram("export", "--help").out
     assert "engram methods" in engram("learn", "--help").out.split("--set")[1]
     listed = engram("methods").out
     assert "settings: transform=sqrt, recency=0.0, encoder=none, kept_bits=16" in listed

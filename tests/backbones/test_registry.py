@@ -203,7 +203,7 @@ class TestTimm:
 
     def test_without_timm_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "timm", None)
-        with pytest.raises(BackboneError, match=r"pip install 'engram\[timm\]'") as error:
+        with pytest.raises(BackboneError, match=r"pip install 'engram-learn\[timm\]'") as error:
             backbones.create("timm:resnet18")
         assert "\n" not in str(error.value)
 

@@ -158,7 +158,7 @@ def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders,
         learn_on_cluster(new(tmp_path), {"a": [tmp_path / "list.txt"]}, _touch(tmp_path), address)
     assert not new(tmp_path).exists()
     monkeypatch.setattr("engram.cluster.dask_job.find_spec", lambda _: None)
-    with pytest.raises(ValueError, match=r"pip install 'engram\[dask\]'"), connect("local"):
+    with pytest.raises(ValueError, match=r"pip install 'engram-learn\[dask\]'"), connect("local"):
         pass
 
 

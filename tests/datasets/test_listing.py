@@ -106,7 +106,7 @@ def test_parquet(folder, monkeypatch):
     assert listing.classes == {"wren": [str(folder / "a.jpg")]}
     assert listing.bad == ["row 2: it has no path", "row 3: b.jpg has no label"]
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(DataError, match=r"takes pandas: pip install 'engram\[parquet\]'"):
+    with pytest.raises(DataError, match=r"takes pandas: pip install 'engram-learn\[parquet\]'"):
         read_listing(file)
 
 

@@ -109,6 +109,6 @@ def test_a_model_of_vectors_has_no_pictures_to_take(tmp_path):
 
 def test_without_onnx_the_remedy_is_named(clf, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ValueError, match=r"pip install 'engram\[onnx\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'engram-learn\[onnx\]'"):
         clf.export(tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())

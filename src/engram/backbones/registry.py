@@ -70,6 +70,8 @@ def create(name: str, weights: Weights = None, **options: Any) -> Backbone:
         ``mirror=True`` goes with every one that takes pictures: it averages the features of each picture with those of
         its mirror image, for twice the work.
 
+    Examples
+    --------
     >>> backbone = create("efficientnet_lite0")
     >>> backbone.dim
     1280

@@ -21,7 +21,8 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
         import timm
         from timm.data import resolve_model_data_config
     except ImportError as error:
-        raise BackboneError(f"timm:{model} needs timm ({error}); install it with: pip install 'engram[timm]'") from None
+        remedy = "install it with: pip install 'engram-learn[timm]'"
+        raise BackboneError(f"timm:{model} needs timm ({error}); {remedy}") from None
     if weights is None:
         require_download_allowed(f"timm:{model}", "timm")
     try:

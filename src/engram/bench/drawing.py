@@ -63,11 +63,11 @@ def can_draw() -> bool:
 
 
 def load_pyplot() -> Any:
-    """Matplotlib, drawing to files only; needs the extra `engram[plot]`."""
+    """Matplotlib, drawing to files only; needs the extra `engram-learn[plot]`."""
     try:
         import matplotlib
     except ImportError:
-        raise ValueError("drawing needs matplotlib; install it with: pip install 'engram[plot]'") from None
+        raise ValueError("drawing needs matplotlib; install it with: pip install 'engram-learn[plot]'") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -11,7 +11,7 @@ from engram.cli.options import MAIN, AllowDownload, AsJson, ExistingModel, megab
 
 _EXPORT = """Examples:
 
-engram export birds.engram birds.onnx       # needs pip install 'engram\\[onnx]'
+engram export birds.engram birds.onnx       # needs pip install 'engram-learn\\[onnx]'
 
 engram export birds.engram birds.pt2        # for torch.export.load"""
 

@@ -39,7 +39,7 @@ def label_studio(
     that Label Studio has to give from BASIC_AUTH_USER and BASIC_AUTH_PASS.
     """
     if not all(map(find_spec, ("uvicorn", "fastapi", "multipart"))):
-        raise ValueError("the backend needs packages that are not installed; pip install 'engram[web]'")
+        raise ValueError("the backend needs packages that are not installed; pip install 'engram-learn[web]'")
     from engram.store import Plan
     from engram.web.addresses import is_loopback
     from engram.web.connections import PageServer, listen

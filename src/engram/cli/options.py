@@ -144,4 +144,4 @@ def note_missing_pictures() -> None:
     from engram.bench.drawing import can_draw
 
     if not can_draw():
-        note("no picture was drawn: that needs matplotlib; install it with: pip install 'engram[plot]'")
+        note("no picture was drawn: that needs matplotlib; install it with: pip install 'engram-learn[plot]'")

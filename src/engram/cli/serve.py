@@ -48,7 +48,7 @@ def serve(
     Pictures sent to it are decoded in memory and gone after the lesson; the model file is all that stays.
     """
     if not all(map(find_spec, ("uvicorn", "fastapi", "multipart", "segno"))):
-        raise ValueError("the page needs packages that are not installed; pip install 'engram[web]'")
+        raise ValueError("the page needs packages that are not installed; pip install 'engram-learn[web]'")
     import gc
     import logging
     import webbrowser

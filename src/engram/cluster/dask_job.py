@@ -35,7 +35,7 @@ class Outcome:
 def connect(address: str) -> Iterator[Any]:
     """A client of the scheduler at `address`; `local` and `local:N` start processes on this machine for the while."""
     if find_spec("distributed") is None:
-        raise ValueError("Dask is not installed; pip install 'engram[dask]'")
+        raise ValueError("Dask is not installed; pip install 'engram-learn[dask]'")
     from distributed import Client, LocalCluster
 
     kind, _, number = address.partition(":")

@@ -89,7 +89,7 @@ def _why_no_picture(path: Path) -> str | None:
         return error.strerror or str(error)
     suffix = path.suffix.lower()
     if suffix in _HEIC:
-        return None if find_spec("pillow_heif") else "HEIC takes one more package: pip install 'engram[heic]'"
+        return None if find_spec("pillow_heif") else "HEIC takes one more package: pip install 'engram-learn[heic]'"
     return None if suffix in SUFFIXES else "by its name not a picture that engram reads"
 
 

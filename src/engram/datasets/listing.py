@@ -116,7 +116,7 @@ def _parquet(file: Path) -> list[_Row]:
     try:
         import pandas
     except ImportError as error:
-        raise DataError("a list in Parquet takes pandas: pip install 'engram[parquet]'") from error
+        raise DataError("a list in Parquet takes pandas: pip install 'engram-learn[parquet]'") from error
     try:
         table = pandas.read_parquet(file, columns=list(_HEADER))
     except Exception as error:  # of pandas or of one of the two packages it reads with

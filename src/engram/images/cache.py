@@ -55,6 +55,8 @@ class FeatureCache:
     `dtype="float16"` halves the disk space at three significant digits. `set_aside` are the damaged files met so far,
     under the names they have now.
 
+    Examples
+    --------
     >>> cache = FeatureCache("/tmp/somewhere")  # made when something is kept
     >>> [entry.count for entry in cache.entries()]
     []

@@ -114,7 +114,7 @@ def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[s
         import onnxruntime  # noqa: F401  (for the check)
         import onnxscript  # noqa: F401  (for torch)
     except ImportError as error:
-        raise ValueError(f"{error.name} is not installed; pip install 'engram[onnx]'") from None
+        raise ValueError(f"{error.name} is not installed; pip install 'engram-learn[onnx]'") from None
     made = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], dynamo=True, verbose=False)
     if made is None:
         raise RuntimeError("torch.onnx.export returned no graph")  # it does if it writes a file itself

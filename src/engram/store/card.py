@@ -40,7 +40,7 @@ tags:
 
 A model of engram: it says which of {count} classes a picture shows, and can be taught more.
 
-    pip install engram
+    pip install engram-learn
     engram predict {file} PICTURE
 
 | | |

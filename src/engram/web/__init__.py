@@ -1,1 +1,1 @@
-"""The page that learns by example: `engram serve MODEL`. Needs the extra `engram[web]`."""
+"""The page that learns by example: `engram serve MODEL`. Needs the extra `engram-learn[web]`."""

@@ -37,7 +37,7 @@ async def onnx_file(server: InjectedServer) -> Response:
     """The model as one ONNX graph, pictures in, scores out. Making it takes some seconds, once for each version."""
     await server.existing()
     if not server.can_export:
-        raise RefusedError(409, "ONNX is not installed here; pip install 'engram[onnx]', and start again")
+        raise RefusedError(409, "ONNX is not installed here; pip install 'engram-learn[onnx]', and start again")
     content = await server.exports.get()
     return Response(content, media_type=_BINARY, headers=_save_as(f"{server.store.path.stem}.onnx"))
 
