@@ -16,6 +16,7 @@ What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge"]
 Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
+_OWN = ("version", "keep", "keep_examples", "refuse", "versions_at")
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ class Unknown:
 class Notes:
     """All that is recorded.
 
-    `version` counts the changes, `keep` the previous versions that stay beside the file. With `keep_examples`, features
-    of some pictures that were held back are in the file, to check earlier classes with. `refuse` is the share of known
-    pictures that may be called unknown.
+    `version` counts the changes, `keep` the previous versions that stay beside the file, in the folder `versions_at`:
+    that is recorded because the file may be moved without it. With `keep_examples`, features of some pictures that were
+    held back are in the file, to check earlier classes with. `refuse` is the share of known pictures that may be called
+    unknown.
     """
 
     version: int = 1
@@ -93,6 +95,7 @@ class Notes:
     unknown: Unknown | None = None
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
+    versions_at: str = ""
 
     def after(self, event: Event, **changes: Any) -> Self:
         """The notes once `event` has happened."""
@@ -130,7 +133,7 @@ class Notes:
     def from_json(cls, content: dict[str, Any], path: object) -> Self:
         """The notes in a model file; empty ones for a file that the estimator saved."""
         try:
-            own = {name: content[name] for name in ("version", "keep", "keep_examples", "refuse") if name in content}
+            own = {name: content[name] for name in _OWN if name in content}
             unknown = content.get("unknown")
             return _checked(
                 cls(
@@ -139,7 +142,7 @@ class Notes:
                     history=tuple(_checked(Event(**event)) for event in content.get("history", ())),
                     classes={name: _checked(ClassRecord(**one)) for name, one in content.get("classes", {}).items()},
                 ),
-                ("version", "keep", "keep_examples", "refuse"),
+                _OWN,
             )
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedModelError(f"{path} is damaged: its notes are not engram's ({error})") from error
