@@ -113,6 +113,19 @@ def test_answers_are_the_librarys(open_client, model):
     assert "About 5 % of pictures of known classes are called unknown." in client.get("/api/model/report").text
 
 
+def test_only_these_answers(open_client, model):
+    client, picture = open_client(model), draw("circle", 40)
+    among = lambda text: client.post("/api/predict", files=[("picture", ("x", picture))], data={"among": text})  # noqa: E731
+    (said,) = among("dots\n\n stripes \n").json()["answers"]
+    assert {one["label"] for one in said["top"]} == {"dots", "stripes"}
+    assert sum(one["probability"] for one in said["top"]) == pytest.approx(1, abs=1e-3)
+    assert len(among("\n").json()["answers"][0]["top"]) == 3  # none chosen: all of them
+    refused = among("dots\ngriffin")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422, "the model knows no class 'griffin' that could be an answer",
+    )  # fmt: skip
+
+
 def test_one_class_is_enough_where_nothing_is_trained(open_client, tmp_path):
     client = open_client(tmp_path / "new.engram")
     assert client.get("/api/model").json()["trains"] is False
