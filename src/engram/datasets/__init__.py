@@ -6,7 +6,7 @@ from engram.datasets.cifar import cifar100
 from engram.datasets.cub import cub200
 from engram.datasets.dataset import DataError, Dataset, LeftOut, Split, data_root
 from engram.datasets.digits import digits
-from engram.datasets.folders import class_folders, image_folder, scan_classes, scan_pictures
+from engram.datasets.folders import class_folders, image_folder, is_film, scan_classes, scan_pictures
 from engram.datasets.listing import read_listing
 
 
@@ -32,6 +32,7 @@ __all__ = [
     "cub200",
     "digits",
     "image_folder",
+    "is_film",
     "load",
     "read_listing",
     "scan_classes",

@@ -7,11 +7,12 @@ from engram.errors import ModelBusyError, NothingToDoError
 from engram.images import ImageError, Prepared, Unreadable, prepare
 from engram.store.card import model_card, tell_what_is_kept
 from engram.store.evaluate import Evaluation, evaluate_images
+from engram.store.film import predict_film
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
-from engram.store.inbox import AnswerLog, watch_inbox
+from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
@@ -55,6 +56,7 @@ __all__ = [
     "Step",
     "Suspect",
     "Unreadable",
+    "Wanted",
     "What",
     "evaluate_images",
     "examine",
@@ -63,6 +65,7 @@ __all__ = [
     "merge_models",
     "model_card",
     "plan_merge",
+    "predict_film",
     "predict_images",
     "prepare",
     "read_taxonomy",
@@ -72,5 +75,6 @@ __all__ = [
     "unknown_threshold",
     "watch_folder",
     "watch_inbox",
+    "watch_stream",
     "write_statistics",
 ]

@@ -24,7 +24,7 @@ class Answer:
     """The best classes for one image; `label` is "unknown" where its familiarity is too low.
 
     `similarity` and `probability` are those of the best class in any case. With a taxonomy, `label` may be a coarser
-    name, and `label_probability` is how likely that is.
+    name, and `label_probability` is how likely that is. A frame of a film has the `seconds` at which it is seen.
     """
 
     position: int
@@ -35,12 +35,11 @@ class Answer:
     familiarity: float
     top: tuple[Ranked, ...]
     label_probability: float | None = None
+    seconds: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The documented form."""
-        shown = {name: value for name, value in vars(self).items() if name != "position"}
-        if self.label_probability is None:
-            del shown["label_probability"]
+        shown = {name: value for name, value in vars(self).items() if name != "position" and value is not None}
         return {**shown, "top": [one._asdict() for one in self.top]}
 
 
