@@ -255,11 +255,12 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     onnxruntime = pytest.importorskip("onnxruntime")
     content = open_client(model).get("/api/model/onnx").content
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
-    (scores,) = session.run(None, {"pictures": noise})
-    clf = ModelStore(model, device="cpu").read().clf
-    expected = clf.decision_function(noise.transpose(0, 2, 3, 1))
-    np.testing.assert_allclose(scores, expected, atol=1e-3)
+    noise = np.random.default_rng(0).integers(0, 255, (1, 224, 224, 3), dtype=np.uint8)
+    scores, label, known = session.run(["similarities", "label", "known"], {"pictures": noise})
+    read = ModelStore(model, device="cpu").read()
+    np.testing.assert_allclose(scores, read.clf.decision_function(noise), atol=1e-3)
+    assert label.tolist() == read.clf.predict(noise).tolist()
+    assert known.tolist() == (read.clf.familiarity(noise) >= read.unknown_below()).tolist()
 
 
 def test_an_export_that_fails_says_why(tmp_path):
