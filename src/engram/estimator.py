@@ -478,7 +478,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         unknown_below: float | None = None,
         calibration: Iterable[Any] | None = None,
     ) -> dict[str, Any]:
-        """Write the model, backbone included, as one ONNX or torch.export graph (PATH ends in .onnx or .pt2).
+        """Write the model, backbone included, as one graph; PATH ends in .onnx, .pt2 or .tflite.
 
         Returns what the graph takes and gives. `unknown_below` is the familiarity below which it calls a picture not
         known; without it, the method's own. With `calibration`, pictures like those it will be asked about, an ONNX

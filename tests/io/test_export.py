@@ -2,6 +2,7 @@
 
 import json
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -203,3 +204,31 @@ def test_what_no_graph_can_resize_is_taken_at_its_own_size(interpolation, pictur
     np.testing.assert_allclose(
         run(tmp_path / "m.pt2", pixels(pictures)), clf.decision_function(list(pixels(pictures))), atol=1e-3
     )
+
+
+def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_path):
+    pytest.importorskip("litert_torch", reason="TensorFlow Lite takes litert-torch (pip install 'engram[tflite]')")
+    from engram.io.tflite_file import open_runner
+
+    names = [path.parent.name for path in pictures]
+    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
+    about = clf.export(tmp_path / "m.tflite")
+    assert about["input"] == "pictures: uint8 (1, 16, 16, 3), RGB"
+    assert about["difference"] <= TOLERANCE
+    ask = open_runner(tmp_path / "m.tflite")
+    for picture, name in list(zip(pixels(pictures), names, strict=True))[::5]:
+        said = ask(pictures=np.ascontiguousarray(picture[None]))
+        assert clf.classes_[said["best"]].tolist() == [name]
+        np.testing.assert_allclose(said["probabilities"], clf.predict_proba(picture[None]), atol=TOLERANCE)
+    with zipfile.ZipFile(tmp_path / "m.tflite") as attached:
+        assert attached.read("labels.txt").decode().split() == ["blue", "green", "red"]
+        assert json.loads(attached.read("engram.json"))["unknown_below"] == clf.unknown_below()
+    with pytest.raises(ValueError, match="only an ONNX file"):
+        clf.export(tmp_path / "n.tflite", calibration=pictures)
+
+
+def test_without_litert_the_remedy_is_named(clf, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "litert_torch", None)
+    with pytest.raises(ValueError, match=r"pip install 'engram\[tflite\]'"):
+        clf.export(tmp_path / "m.tflite")
+    assert not list(tmp_path.iterdir())

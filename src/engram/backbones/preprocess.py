@@ -111,7 +111,7 @@ class Preprocess:
     def resample(self, batch: torch.Tensor) -> torch.Tensor:
         """Resize and crop a uint8 batch (N, 3, H, W) of one size, as `image` does; torch may trace it for any H and W.
 
-        Pixels differ by 1 of 255 here and there: Pillow rounds its weights, torch and ONNX round theirs.
+        Pixels differ by 1 or 2 of 255 here and there, as Pillow, torch and ONNX round in their own ways.
         """
         if not self.traceable or self.size is None:
             raise ValueError(f"resize={self.resize!r} with {self.interpolation!r} cannot be traced")

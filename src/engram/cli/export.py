@@ -16,14 +16,18 @@ engram export birds.engram birds.onnx                    # needs pip install 'en
 
 engram export birds.engram birds.onnx --int8 pictures/   # smaller, and faster on small devices
 
+engram export birds.engram birds.tflite                  # needs pip install 'engram\\[tflite]'
+
 engram export birds.engram birds.pt2                     # for torch.export.load"""
-_MOST = 300  # pictures to calibrate with; more take longer and say no more
+_MOST = 100  # pictures to calibrate with; more take longer and say no more
 
 
 @app.command(epilog=_EXPORT, rich_help_panel=MAIN)
 def export(
     model: ExistingModel,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A file ending in .onnx or .pt2.", show_default=False)],
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A file ending in .onnx, .pt2 or .tflite.", show_default=False)
+    ],
     int8: Annotated[
         Path | None,
         typer.Option(

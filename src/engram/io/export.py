@@ -1,8 +1,8 @@
 """A model as one graph, pictures in and answers out, for programs that have no engram.
 
 The graph takes pictures as uint8 (batch, height, width, 3), RGB and upright, of any size; everything after that is
-inside: resizing, cropping, normalisation, backbone, the method's scores and what they mean. docs/export.md shows how
-other programs use it.
+inside: resizing, cropping, normalisation, backbone, the method's scores and what they mean. (TensorFlow Lite takes one
+picture of the network's own size.) docs/export.md shows how other programs use it.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from engram.backbones import Backbone
 from engram.errors import ModelFileError
-from engram.io import onnx_file
+from engram.io import onnx_file, tflite_file
 from engram.io.atomic import replacing
 from engram.learner import Learner
 
@@ -36,15 +36,17 @@ Array = np.ndarray[Any, Any]
 class Graph(nn.Module):
     """Backbone and method in one module, as it is exported."""
 
-    def __init__(self, backbone: Backbone, learner: Learner, temperature: float, unknown_below: float | None) -> None:
+    def __init__(
+        self, backbone: Backbone, learner: Learner, temperature: float, unknown_below: float | None, resizes: bool
+    ) -> None:
         super().__init__()
-        self.backbone, self.score = backbone, learner.scorer()
+        self.backbone, self.score, self.resizes = backbone, learner.scorer(), resizes
         self.temperature, self.unknown_below = temperature, -np.inf if unknown_below is None else unknown_below
 
     def forward(self, pictures: Tensor) -> dict[str, Tensor]:
         """Answers to uint8 pictures (batch, height, width, 3)."""
         preprocess, batch = self.backbone.preprocess, pictures.permute(0, 3, 1, 2)
-        pixels = preprocess.resample(batch) if preprocess.traceable else batch
+        pixels = preprocess.resample(batch) if self.resizes else batch
         scores, familiarity = self.score(self.backbone(preprocess.normalise(pixels)))
         probabilities, known = (scores / self.temperature).softmax(dim=1), familiarity >= self.unknown_below
         made = (scores.float(), probabilities.float(), familiarity.float(), known, scores.argmax(dim=1))
@@ -60,44 +62,29 @@ def export(
     unknown_below: float | None,
     calibration: Iterable[Array] | None = None,
 ) -> dict[str, Any]:
-    """Write OUT.onnx or OUT.pt2, if it answers as the model does; return what the graph takes and gives.
+    """Write OUT.onnx, OUT.pt2 or OUT.tflite, if it answers as the model does; return what the graph takes and gives.
 
-    With `calibration`, pictures as uint8 (height, width, 3), an ONNX file computes the network in 8-bit integers; it is
-    then told in how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
+    With `calibration`, pictures as the network takes them, uint8 (side, side, 3), an ONNX file computes in 8-bit
+    integers; it is then told for how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
     """
+    writers = {".onnx": _write_onnx, ".pt2": _write_pt2, ".tflite": _write_tflite}
     if not learner.labels:
         raise ValueError("the model knows no class; teach one first")
-    if out.suffix not in (".onnx", ".pt2"):
-        raise ValueError(f"{out} must end in .onnx or .pt2")
+    if out.suffix not in writers:
+        raise ValueError(f"{out} must end in .onnx, .pt2 or .tflite")
     if not out.resolve().parent.is_dir():
         raise ValueError(f"{out.resolve().parent} is not a folder; make it first")
     if calibration is not None and out.suffix != ".onnx":
         raise ValueError(f"only an ONNX file can be made of 8-bit integers, and {out} is none")
-    graph = Graph(backbone, learner, temperature, unknown_below).eval()
     side = backbone.preprocess.size
     if side is None:
         raise ValueError(f"{backbone.identity} takes pictures of any size, and a graph needs one")
-    about = _describe(backbone, learner, unknown_below, side)
-    samples = _samples(side)
-    batch = torch.export.Dim("batch", min=1)
-    free = {1: torch.export.Dim("height", min=1), 2: torch.export.Dim("width", min=1)}
-    shapes = {INPUT: {0: batch, **(free if backbone.preprocess.traceable else {})}}
-    # Neither square nor of the network's size, lest torch takes that for a rule.
-    shown = samples[:2, : side - 1].contiguous() if backbone.preprocess.traceable else samples[:2]
-    with torch.no_grad(), _without_chatter(), replacing(out) as written:
-        program = torch.export.export(graph, (shown,), dynamic_shapes=shapes)
-        run = (_write_onnx if out.suffix == ".onnx" else _write_pt2)(program, written, about)
-        about["difference"] = _compare(backbone, learner, run, samples)
-        if calibration is not None:
-            about |= _quantise(written, graph, calibration)
-    return about
-
-
-def _describe(backbone: Backbone, learner: Learner, unknown_below: float | None, side: int) -> dict[str, Any]:
-    size = "height, width" if backbone.preprocess.traceable else f"{side}, {side}"
-    return {
+    resizes = backbone.preprocess.traceable and out.suffix != ".tflite"
+    graph = Graph(backbone, learner, temperature, unknown_below, resizes).eval()
+    many, size = "1" if out.suffix == ".tflite" else "batch", "height, width" if resizes else f"{side}, {side}"
+    about: dict[str, Any] = {
         "labels": [str(label) for label in learner.labels],
-        "input": f"{INPUT}: uint8 (batch, {size}, 3), RGB",
+        "input": f"{INPUT}: uint8 ({many}, {size}, 3), RGB",
         "output": ", ".join(OUTPUTS),
         "unknown_below": unknown_below,
         "licence": _licence(backbone),
@@ -105,6 +92,13 @@ def _describe(backbone: Backbone, learner: Learner, unknown_below: float | None,
         "backbone": backbone.identity,
         "method": learner.method,
     }
+    samples = _samples(side)
+    with torch.no_grad(), _without_chatter(), replacing(out) as written:
+        run = writers[out.suffix](graph, samples, written, about)
+        about["difference"] = _compare(graph, learner, run, samples)
+        if calibration is not None:
+            about |= _quantise(written, graph, calibration)
+    return about
 
 
 def _licence(backbone: Backbone) -> str:
@@ -129,14 +123,14 @@ def _without_chatter() -> Iterator[None]:
 Run = Callable[[Array], Mapping[str, Array]]
 
 
-def _compare(backbone: Backbone, learner: Learner, run: Run, samples: Tensor) -> float:
+def _compare(graph: Graph, learner: Learner, run: Run, samples: Tensor) -> float:
     """The largest difference between the file's scores and the model's, relative to scores above 1.
 
     Asked in a batch of several and in one of 1, and about pictures that have to be resized, tall and wide.
     """
-    side, preprocess = samples.shape[1], backbone.preprocess
+    side, backbone, preprocess = samples.shape[1], graph.backbone, graph.backbone.preprocess
     asked = [(samples, TOLERANCE), (samples[:1], TOLERANCE)]
-    if preprocess.traceable:
+    if graph.resizes:
         asked += [(samples[2:, : side * 2 // 3], RESIZED), (samples[2:, :, : side * 2 // 3], RESIZED)]
     differences = []
     for pictures, tolerance in asked:
@@ -160,17 +154,28 @@ def _samples(side: int) -> Tensor:
     return (torch.cat([fine, coarse, grey]) * 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
-def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[str, Any]) -> Run:
-    onnx_file.write(program, path, INPUT, OUTPUTS, about)
+def _trace(graph: Graph, samples: Tensor) -> torch.export.ExportedProgram:
+    """The graph for any batch and, if it resizes, any size."""
+    free = {0: torch.export.Dim("batch", min=1)}
+    if not graph.resizes:
+        return torch.export.export(graph, (samples[:2],), dynamic_shapes={INPUT: free})
+    free |= {1: torch.export.Dim("height", min=1), 2: torch.export.Dim("width", min=1)}
+    shown = samples[:2, :-1].contiguous()  # neither square nor of the network's size, lest torch takes that for a rule
+    return torch.export.export(graph, (shown,), dynamic_shapes={INPUT: free})
+
+
+def _write_onnx(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
+    onnx_file.write(_trace(graph, samples), path, INPUT, OUTPUTS, about)
     session = onnx_file.open_session(path)
     return lambda pictures: dict(zip(OUTPUTS, session.run(OUTPUTS, {INPUT: pictures}), strict=True))
 
 
 def _quantise(path: Path, graph: Graph, calibration: Iterable[Array]) -> dict[str, Any]:
     """Make the file one of integers, and count the answers that it has in common with the model."""
-    pictures = list(calibration)
-    if not pictures:
+    shown = list(calibration)
+    if not shown:
         raise ValueError("there are no pictures to calibrate 8-bit integers on")
+    pictures = np.stack(shown)
     onnx_file.quantise(path, INPUT, pictures)
     session, same = onnx_file.open_session(path), 0
     for picture in pictures:
@@ -179,9 +184,20 @@ def _quantise(path: Path, graph: Graph, calibration: Iterable[Array]) -> dict[st
     return {"calibrated_on": len(pictures), "same_answers": same}
 
 
-def _write_pt2(program: torch.export.ExportedProgram, path: Path, about: dict[str, Any]) -> Run:
+def _write_pt2(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
     with path.open("wb") as file:
-        torch.export.save(program, file, extra_files={"engram.json": json.dumps(about)})
+        torch.export.save(_trace(graph, samples), file, extra_files={"engram.json": json.dumps(about)})
     with path.open("rb") as file:
         module = torch.export.load(file).module()
     return lambda pictures: {name: each.numpy() for name, each in module(torch.from_numpy(pictures)).items()}
+
+
+def _write_tflite(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
+    tflite_file.write(graph, path, INPUT, samples[:1], about)
+    ask = tflite_file.open_runner(path)
+
+    def run(pictures: Array) -> Mapping[str, Array]:
+        said = [ask(**{INPUT: picture[None]}) for picture in pictures]
+        return {name: np.concatenate([one[name] for one in said]) for name in OUTPUTS}
+
+    return run

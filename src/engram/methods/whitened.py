@@ -86,7 +86,8 @@ class Whitened(TensorLearner):
 
     def _scores(self, features: Tensor) -> Tensor:
         cosines = self._space().cosines(self._whiten(features))
-        cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
+        if self.config.recency:
+            cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
 
     def _scorer(self) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
