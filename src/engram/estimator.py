@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 from engram.backbones import Backbone, RecordedBackbone
 from engram.backbones.imagenet import read_head
 from engram.device import resolve_device
-from engram.images import Pictures, extract, holds_pictures
+from engram.images import Pictures, extract, holds_pictures, load_image
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
@@ -560,16 +560,28 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             tensors, header["examples"] = tensors | self._example_tensors(), list(self.examples_)
         model_file.write(path, tensors, header)
 
-    def export(self, path: str | os.PathLike[str]) -> dict[str, Any]:
-        """Write the model, backbone included, as one ONNX or torch.export graph (PATH ends in .onnx or .pt2).
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        unknown_below: float | None = None,
+        calibration: Iterable[Any] | None = None,
+    ) -> dict[str, Any]:
+        """Write the model, backbone included, as one graph; PATH ends in .onnx, .pt2 or .tflite.
 
-        Returns what the graph takes and gives. The model has to be on the CPU: load it with device="cpu".
+        Returns what the graph takes and gives. `unknown_below` is the familiarity below which it calls a picture not
+        known; without it, the method's own. With `calibration`, pictures like those it will be asked about, an ONNX
+        file computes in 8-bit integers. The model has to be on the CPU: load it with device="cpu".
         """
         from engram.io.export import export
 
         if self.backbone_identity_ is None:
             raise ValueError("only a model that was taught pictures can be exported")
-        return export(self.backbone_.cpu(), self.learner_, Path(path))
+        below = self.unknown_below() if unknown_below is None else unknown_below
+        look = self.backbone_.preprocess.image
+        shown = None if calibration is None else (look(load_image(one)).transpose(1, 2, 0) for one in calibration)
+        settings: Any = {"temperature": self._temperature(), "unknown_below": below, "calibration": shown}
+        return export(self.backbone_.cpu(), self.learner_, Path(path), **settings)
 
     @classmethod
     def load(

@@ -201,12 +201,15 @@ class Learner(Shared, ABC):
     def _scores(self, features: Tensor) -> Tensor:
         """`scores`, of checked features, in torch alone."""
 
-    def scorer(self) -> Callable[[Tensor], Tensor]:
-        """Scores as a function of tensors that torch can trace, for export; what is learned later does not reach it."""
+    def scorer(self) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        """Scores and familiarity as a function of tensors that torch can trace, for export.
+
+        What is learned later does not reach it.
+        """
         return copy.copy(self)._scorer()
 
-    def _scorer(self) -> Callable[[Tensor], Tensor]:
-        return self._scores
+    def _scorer(self) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        return lambda features: (scores := self._scores(features), scores.amax(dim=1))
 
     @abstractmethod
     def nearest(

@@ -197,13 +197,14 @@ def check_interruption_changes_nothing(make: Factory) -> None:
 
 
 def check_nearest_is_the_best_of_scores(make: Factory) -> None:
-    """`nearest` gives the k largest scores, best first, of all classes or `among` some; `scorer` scores in torch."""
+    """`nearest` gives the k largest scores, best first, of all classes or `among` some; `scorer` tells the same."""
     learner = teach(make, ["a", "b"], ["c", "d"])
     X, _ = blobs(["a", "b", "c", "d"], n=6, seed=2)
     scores = learner.scores(X)
     with torch.no_grad():
-        traced = learner.scorer()(torch.from_numpy(X.astype(np.float32)).to(learner.device))
+        traced, familiar = learner.scorer()(torch.from_numpy(X.astype(np.float32)).to(learner.device))
     assert_close(traced.cpu().numpy(), scores, "what scorer() makes")
+    assert_close(familiar.cpu().numpy(), learner.familiarity(X), "the familiarity that scorer() tells")
     for among in (None, ["d", "a", "b"]):
         known = list(range(4)) if among is None else [learner.labels.index(label) for label in among]
         expected = -np.sort(-scores[:, known], axis=1)

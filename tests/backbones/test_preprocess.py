@@ -108,3 +108,28 @@ def test_wrong_inputs_are_refused():
         spec.image(np.zeros((8, 8, 3), np.float32))
     with pytest.raises(ValueError, match="uint8"):
         spec.normalise(torch.zeros(1, 3, 8, 8))
+
+
+@pytest.mark.parametrize("size", [(500, 375), (333, 500), (224, 224), (100, 41), (2000, 301), (305, 300), (302, 300)])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Preprocess(size=224, interpolation="bicubic"),
+        Preprocess(size=224, resize_to=256),
+        Preprocess(size=64, resize="exact", interpolation="bicubic"),
+    ],
+)
+def test_torch_resamples_as_pillow_does(size, spec):
+    coarse = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)  # margins of 0, 1, 2 and 3 mod 4
+    picture = Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+    batch = torch.from_numpy(np.asarray(picture).transpose(2, 0, 1).copy())[None]
+    difference = np.abs(spec.resample(batch)[0].numpy().astype(int) - spec.image(picture))
+    assert difference.max() <= 2
+    assert difference.mean() < 0.2  # a pixel beside would be 1 at least
+
+
+def test_what_torch_cannot_resample():
+    for spec in (Preprocess(size=None, resize="native"), Preprocess(interpolation="lanczos")):
+        assert not spec.traceable
+        with pytest.raises(ValueError, match="cannot be traced"):
+            spec.resample(torch.zeros(1, 3, 50, 50, dtype=torch.uint8))

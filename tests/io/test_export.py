@@ -2,6 +2,8 @@
 
 import json
 import sys
+import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,8 @@ from PIL import Image
 from toys import QUICK, averages, paint
 
 from engram import IncrementalClassifier, ModelFileError
-from engram.io.export import TOLERANCE, Graph
+from engram.backbones import Backbone, Preprocess
+from engram.io.export import OUTPUTS, TOLERANCE, Graph
 from engram.testing import blobs
 
 
@@ -27,14 +30,22 @@ def clf(pictures) -> IncrementalClassifier:
 
 
 def pixels(paths: list[Path]) -> np.ndarray:
-    return np.stack([averages().preprocess.image(Image.open(path).convert("RGB")) for path in paths])
+    """As the model sees them; so nothing is left to resize."""
+    seen = [averages().preprocess.image(Image.open(path).convert("RGB")) for path in paths]
+    return np.stack(seen).transpose(0, 2, 3, 1)
+
+
+def answer(path: Path, batch: np.ndarray) -> dict[str, np.ndarray]:
+    if path.suffix == ".onnx":
+        onnxruntime = pytest.importorskip("onnxruntime")
+        session = onnxruntime.InferenceSession(path)
+        return dict(zip(OUTPUTS, session.run(OUTPUTS, {"pictures": batch}), strict=True))
+    said = torch.export.load(path).module()(torch.from_numpy(np.ascontiguousarray(batch)))
+    return {name: each.numpy() for name, each in said.items()}
 
 
 def run(path: Path, batch: np.ndarray) -> np.ndarray:
-    if path.suffix == ".onnx":
-        onnxruntime = pytest.importorskip("onnxruntime")
-        return onnxruntime.InferenceSession(path).run(["similarities"], {"pictures": batch})[0]
-    return torch.export.load(path).module()(torch.from_numpy(batch)).numpy()
+    return answer(path, batch)["similarities"]
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
@@ -81,8 +92,10 @@ def test_labels_and_preprocessing_are_in_the_onnx_metadata(clf, tmp_path):
     assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
     assert json.loads(metadata["preprocess"])["size"] == 16
     (given,) = session.get_inputs()
-    assert (given.name, given.type, given.shape[1:]) == ("pictures", "tensor(uint8)", [3, 16, 16])
-    assert isinstance(given.shape[0], str)  # free
+    assert (given.name, given.type, given.shape[3]) == ("pictures", "tensor(uint8)", 3)
+    assert all(isinstance(side, str) for side in given.shape[:3])  # free
+    assert json.loads(metadata["unknown_below"]) is None  # this method has no rule
+    assert metadata["licence"].startswith("the network's published weights: see where")
     extra = {"engram.json": ""}
     clf.export(tmp_path / "m.pt2")
     torch.export.load(tmp_path / "m.pt2", extra_files=extra)
@@ -92,7 +105,12 @@ def test_labels_and_preprocessing_are_in_the_onnx_metadata(clf, tmp_path):
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
 def test_a_graph_that_answers_otherwise_is_not_written(suffix, clf, tmp_path, monkeypatch):
     real = Graph.forward
-    monkeypatch.setattr(Graph, "forward", lambda self, pictures: real(self, pictures) * (1 + 1e-3))
+
+    def forward(self, pictures):
+        said = real(self, pictures)
+        return said | {"similarities": said["similarities"] * (1 + 1e-3)}
+
+    monkeypatch.setattr(Graph, "forward", forward)
     out = tmp_path / f"m{suffix}"
     out.write_bytes(b"before")
     with pytest.raises(ModelFileError, match="differ from the model's by"):
@@ -111,4 +129,106 @@ def test_without_onnx_the_remedy_is_named(clf, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ValueError, match=r"pip install 'engram-learn\[onnx\]'"):
         clf.export(tmp_path / "m.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_from_pixels_to_a_label(suffix, pictures, tmp_path):
+    """Pictures of any size, as they are; the answers are those of `predict`, with all that belongs to them."""
+    names = [path.parent.name for path in pictures]
+    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
+    below = float(np.median(clf.familiarity(pictures)))
+    about = clf.export(tmp_path / f"m{suffix}", unknown_below=below)
+    assert about["unknown_below"] == below
+    for crop in ((0, 0, 28, 20), (0, 0, 17, 20), (3, 1, 28, 14)):  # wide, tall, and smaller than it looks at them
+        shown = [Image.open(path).crop(crop) for path in pictures]
+        said = answer(tmp_path / f"m{suffix}", np.stack([np.asarray(one) for one in shown]))
+        np.testing.assert_allclose(said["similarities"], clf.decision_function(shown), atol=0.02)
+        np.testing.assert_allclose(said["probabilities"], clf.predict_proba(shown), atol=0.02)
+        np.testing.assert_allclose(said["familiarity"], clf.familiarity(shown), atol=0.2)
+        assert (said["known"] == (said["familiarity"] >= below)).all()
+        assert clf.classes_[said["best"]].tolist() == clf.predict(shown).tolist() == names
+    assert 0 < said["known"].sum() < len(said["known"])
+
+
+def test_the_label_is_text_in_onnx(pictures, tmp_path):
+    """So that a browser and C++ need no JSON; also if names have letters of all the world."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    names = [{"red": "سرخ", "green": "grün", "blue": "青"}[path.parent.name] for path in pictures]
+    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
+    clf.export(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    label, known = session.run(["label", "known"], {"pictures": pixels(pictures)})
+    assert label.tolist() == names
+    assert known.mean() > 0.8  # by the method's own rule
+
+
+def test_integers_answer_nearly_as_floats_do(pictures, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    generator = torch.Generator().manual_seed(0)
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.ReLU6(), torch.nn.Conv2d(32, 64, 3), torch.nn.ReLU6(),
+        torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(),
+    )  # fmt: skip
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 4)
+    seen = Backbone(network, name="convolutions@16", dim=256, preprocess=Preprocess(size=16))
+    names = [path.parent.name for path in pictures]
+    clf = IncrementalClassifier(backbone=seen, random_state=0, device="cpu").fit(pictures, names)
+    floats = clf.export(tmp_path / "float.onnx")
+    integers = clf.export(tmp_path / "int8.onnx", calibration=pictures[::2])
+    assert (integers["calibrated_on"], integers["same_answers"]) == (12, 12)
+    assert "calibrated_on" not in floats
+    scores = [run(tmp_path / name, pixels(pictures)) for name in ("float.onnx", "int8.onnx")]
+    assert 1e-4 < np.abs(scores[0] - scores[1]).max() < 0.1  # it is another computation
+    assert (scores[1].argmax(1) == scores[0].argmax(1)).all()
+    metadata = onnxruntime.InferenceSession(tmp_path / "int8.onnx").get_modelmeta().custom_metadata_map
+    assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["float.onnx", "int8.onnx"]
+    with pytest.raises(ValueError, match="only an ONNX file can be made of 8-bit integers"):
+        clf.export(tmp_path / "m.pt2", calibration=pictures)
+    with pytest.raises(ValueError, match="no pictures to calibrate"):
+        clf.export(tmp_path / "m.onnx", calibration=[])
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("interpolation", ["lanczos", "bilinear"])
+def test_what_no_graph_can_resize_is_taken_at_its_own_size(interpolation, pictures, tmp_path):
+    seen = averages()
+    seen.preprocess = replace(seen.preprocess, interpolation=interpolation)
+    clf = IncrementalClassifier("ncm", backbone=seen, device="cpu").fit(pictures, [p.parent.name for p in pictures])
+    about = clf.export(tmp_path / "m.pt2")
+    size = "16, 16" if interpolation == "lanczos" else "height, width"
+    assert about["input"] == f"pictures: uint8 (batch, {size}, 3), RGB"
+    np.testing.assert_allclose(
+        run(tmp_path / "m.pt2", pixels(pictures)), clf.decision_function(list(pixels(pictures))), atol=1e-3
+    )
+
+
+def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_path):
+    pytest.importorskip("litert_torch", reason="TensorFlow Lite takes litert-torch (pip install 'engram[tflite]')")
+    from engram.io.tflite_file import open_runner
+
+    names = [path.parent.name for path in pictures]
+    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
+    about = clf.export(tmp_path / "m.tflite")
+    assert about["input"] == "pictures: uint8 (1, 16, 16, 3), RGB"
+    assert about["difference"] <= TOLERANCE
+    ask = open_runner(tmp_path / "m.tflite")
+    for picture, name in list(zip(pixels(pictures), names, strict=True))[::5]:
+        said = ask(pictures=np.ascontiguousarray(picture[None]))
+        assert clf.classes_[said["best"]].tolist() == [name]
+        np.testing.assert_allclose(said["probabilities"], clf.predict_proba(picture[None]), atol=TOLERANCE)
+    with zipfile.ZipFile(tmp_path / "m.tflite") as attached:
+        assert attached.read("labels.txt").decode().split() == ["blue", "green", "red"]
+        assert json.loads(attached.read("engram.json"))["unknown_below"] == clf.unknown_below()
+    with pytest.raises(ValueError, match="only an ONNX file"):
+        clf.export(tmp_path / "n.tflite", calibration=pictures)
+
+
+def test_without_litert_the_remedy_is_named(clf, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "litert_torch", None)
+    with pytest.raises(ValueError, match=r"pip install 'engram\[tflite\]'"):
+        clf.export(tmp_path / "m.tflite")
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ import shutil
 import pytest
 from toys import paint
 
-from engram.store import AnswerLog, inbox, watch_inbox
+from engram.store import AnswerLog, Wanted, inbox, watch_inbox, watch_stream
 
 
 class StopError(Exception):
@@ -21,7 +21,7 @@ def watched(place, tmp_path, monkeypatch):
     (tmp_path / "in").mkdir()
     paint(tmp_path / "p", "red", "blue", n=3, seed=7)
 
-    def run(*steps, out="a.csv", **options):
+    def run(*steps, out="a.csv", move=None, address=None, **wanted):
         waiting = list(steps)
 
         def sleep(seconds):
@@ -33,7 +33,13 @@ def watched(place, tmp_path, monkeypatch):
         log = AnswerLog(tmp_path / out)
         answers = []
         with contextlib.suppress(StopError):
-            for one in watch_inbox(place, tmp_path / "in", log, **options):
+            where = tmp_path / "in"
+            looks = (
+                watch_stream(place, address, log, Wanted(**wanted), every=1.0)
+                if address
+                else watch_inbox(place, where, log, Wanted(**wanted), move=move, every=1.0)
+            )
+            for one in looks:
                 answers.append(getattr(one, "label", None) or one.reason)
         log.close()
         return answers
@@ -118,12 +124,61 @@ def test_a_model_that_changes_is_read_again(watched, place, tmp_path):
 def test_impossible_places(place, tmp_path):
     log = AnswerLog(tmp_path / "a.csv")
     with pytest.raises(ValueError, match="nowhere is not a folder"):
-        next(watch_inbox(place, tmp_path / "nowhere", log))
+        next(watch_inbox(place, tmp_path / "nowhere", log, Wanted()))
     with pytest.raises(ValueError, match="would be found again"):
-        next(watch_inbox(place, tmp_path, log, move=tmp_path / "sorted"))
+        next(watch_inbox(place, tmp_path, log, Wanted(), move=tmp_path / "sorted"))
     log.close()
-    for name, text in (("x.csv", "path,label\na,b\n"), ("x.jsonl", "[]\n"), ("y.jsonl", "what\n")):
+    columns = "path,size,modified,label,similarity,probability,familiarity,reason\na,1,1,red,1,1,1,\n"  # of before
+    for name, text in (("x.csv", "path,label\na,b\n"), ("y.csv", columns), ("x.jsonl", "[]\n"), ("y.jsonl", "what\n")):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match="something else than answers of engram watch"):
             AnswerLog(tmp_path / name)
         assert (tmp_path / name).read_text() == text
+
+
+def test_only_some_answers_and_coarser_names(watched, place, tmp_path):
+    shutil.copy(tmp_path / "p/red/7-0.png", tmp_path / "in")
+    assert watched(nothing, among=["blue", "green", "violet"], out="b.csv")[0] in ("blue", "green")
+    parents = {"red": "warm", "blue": "cold", "green": "cold"}
+    assert watched(nothing, among=["blue", "green"], taxonomy=parents, sure=0.999999, out="c.csv") == ["cold"]
+    with (tmp_path / "c.csv").open() as file:
+        assert [float(row["label_probability"]) for row in csv.DictReader(file)] == [1.0]
+    with pytest.raises(ValueError, match="the model knows none of violet"):
+        watched(nothing, among=["violet"], out="d.csv")
+
+
+@pytest.fixture
+def clip(tmp_path):
+    from films import film
+
+    return lambda name, *colours: film(tmp_path / name, [*colours])
+
+
+def test_films_are_answered_frame_by_frame_and_once(watched, clip, tmp_path, monkeypatch):
+    clip("in/a.mp4", "red", "blue", "blue")
+    assert watched(nothing, nothing) == ["red", "blue", "blue"]
+    with (tmp_path / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["path"], float(row["seconds"])) for row in rows] == [("a.mp4", 0), ("a.mp4", 1), ("a.mp4", 2)]
+    assert watched(nothing) == []
+    lines = (tmp_path / "a.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "a.csv").write_text("".join(lines[:2]))  # killed after the first frame: it goes on with the second
+    assert watched(nothing, move=tmp_path / "out") == ["blue", "blue"]
+    assert (tmp_path / "out/blue/a.mp4").exists()
+    (tmp_path / "in/no.mp4").write_bytes(b"no film")
+    assert watched(nothing, nothing) == ["Invalid data found when processing input"]
+    assert watched(nothing) == []
+    clip("in/c.mp4", "red")
+    monkeypatch.setattr(inbox, "can_see_films", lambda: False)
+    assert watched(nothing) == []
+
+
+def test_a_stream_is_opened_again_when_it_ends(watched, clip, place, tmp_path):
+    address = clip("cam.mp4", "red", "blue").as_uri()
+    assert watched(nothing, lambda: place.rename("red", "rot"), address=address) == [
+        "red", "blue", "red", "blue", "rot", "blue",
+    ]  # fmt: skip
+    with (tmp_path / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["seconds"]) for row in rows] == [0, 1] * 3
+    assert len({row["modified"] for row in rows}) == 6  # the time of each answer

@@ -1,6 +1,7 @@
 """One model file: changing it without pictures, undoing, and who may change it when."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -220,3 +221,33 @@ def test_a_second_process_is_told_who_is_at_work_or_waits(place):
 def test_a_model_in_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match="is not a folder; make it first"):
         ModelStore(tmp_path / "no" / "m").forget("red")
+
+
+def test_a_moved_model_tells_where_its_versions_were(place, tmp_path):
+    place.rename("red", "rot")
+    behind = place.versions.folder
+    (tmp_path / "else where").mkdir()
+    place.path.rename(tmp_path / "else where" / "n.engram")
+    moved = ModelStore(tmp_path / "else where" / "n.engram", device="cpu")
+    bring = f"mv {behind} '{moved.versions.folder}'"
+    assert moved.info()["versions"]["left_behind"].endswith(
+        f"previous versions were in {behind}; bring them with: {bring}"
+    )
+    with pytest.raises(NothingToDoError, match="the model was moved") as error:
+        moved.undo()
+    assert bring in str(error.value)
+    place.path.write_bytes(moved.path.read_bytes())  # then it is a copy, and the versions belong to both
+    assert moved.info()["versions"]["left_behind"].endswith(f"cp -r {behind} '{moved.versions.folder}'")
+    assert place.info()["versions"]["left_behind"] == ""
+    shutil.copytree(behind, moved.versions.folder)
+    assert moved.info()["versions"]["left_behind"] == ""
+    moved.undo()
+    assert "red" in moved.read().names
+    shutil.rmtree(behind)
+    place.path.rename(tmp_path / "o.engram")
+    gone = ModelStore(tmp_path / "o.engram", device="cpu")
+    assert f"were in {behind}, which is not on this machine" in gone.info()["versions"]["left_behind"]
+    gone.rename("rot", "red")  # from now on versions are kept here
+    assert gone.read().notes.versions_at == str(gone.versions.folder)
+    gone.forget("red", for_good=True)
+    assert gone.read().notes.versions_at == ""

@@ -116,6 +116,19 @@ def test_answers_are_the_librarys(open_client, model):
     assert "About 5 % of pictures of known classes are called unknown." in client.get("/api/model/report").text
 
 
+def test_only_these_answers(open_client, model):
+    client, picture = open_client(model), draw("circle", 40)
+    among = lambda text: client.post("/api/predict", files=[("picture", ("x", picture))], data={"among": text})  # noqa: E731
+    (said,) = among("dots\n\n stripes \n").json()["answers"]
+    assert {one["label"] for one in said["top"]} == {"dots", "stripes"}
+    assert sum(one["probability"] for one in said["top"]) == pytest.approx(1, abs=1e-3)
+    assert len(among("\n").json()["answers"][0]["top"]) == 3  # none chosen: all of them
+    refused = among("dots\ngriffin")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        422, "the model knows no class 'griffin' that could be an answer",
+    )  # fmt: skip
+
+
 def test_one_class_is_enough_where_nothing_is_trained(open_client, tmp_path):
     client = open_client(tmp_path / "new.engram")
     assert client.get("/api/model").json()["trains"] is False
@@ -245,11 +258,12 @@ def test_the_onnx_file_answers_like_the_model(open_client, model):
     onnxruntime = pytest.importorskip("onnxruntime")
     content = open_client(model).get("/api/model/onnx").content
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    noise = np.random.default_rng(0).integers(0, 255, (1, 3, 224, 224), dtype=np.uint8)
-    (scores,) = session.run(None, {"pictures": noise})
-    clf = ModelStore(model, device="cpu").read().clf
-    expected = clf.decision_function(noise.transpose(0, 2, 3, 1))
-    np.testing.assert_allclose(scores, expected, atol=1e-3)
+    noise = np.random.default_rng(0).integers(0, 255, (1, 224, 224, 3), dtype=np.uint8)
+    scores, label, known = session.run(["similarities", "label", "known"], {"pictures": noise})
+    read = ModelStore(model, device="cpu").read()
+    np.testing.assert_allclose(scores, read.clf.decision_function(noise), atol=1e-3)
+    assert label.tolist() == read.clf.predict(noise).tolist()
+    assert known.tolist() == (read.clf.familiarity(noise) >= read.unknown_below()).tolist()
 
 
 def test_an_export_that_fails_says_why(tmp_path):

@@ -2,7 +2,7 @@
 
 Two steps, split where the work is best done: :meth:`Preprocess.image` is geometry on one picture (a decoding thread's
 job, uint8 in and out, so that little memory travels), :meth:`Preprocess.normalise` is arithmetic on a whole batch (the
-model's device's job).
+model's device's job). :meth:`Preprocess.resample` is the same geometry in torch alone, for exported graphs.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from PIL import Image
+from torch.nn import functional
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -102,6 +103,28 @@ class Preprocess:
         box = (left * x, top * y, min((left + size) * x, width), min((top + size) * y, height))
         return picture.resize((size, size), _FILTERS[self.interpolation], box=box)
 
+    @property
+    def traceable(self) -> bool:
+        """Whether `resample` can do what `image` does."""
+        return self.resize != "native" and self.interpolation in ("bilinear", "bicubic")
+
+    def resample(self, batch: torch.Tensor) -> torch.Tensor:
+        """Resize and crop a uint8 batch (N, 3, H, W) of one size, as `image` does; torch may trace it for any H and W.
+
+        Pixels differ by 1 or 2 of 255 here and there, as Pillow, torch and ONNX round in their own ways.
+        """
+        if not self.traceable or self.size is None:
+            raise ValueError(f"resize={self.resize!r} with {self.interpolation!r} cannot be traced")
+        size, height, width = self.size, batch.shape[2], batch.shape[3]
+        if self.resize == "exact":
+            return functional.interpolate(batch, (size, size), mode=self.interpolation, antialias=True)
+        short = self.resize_to or size
+        # Written without a question, so that one graph does for all sizes: for the shorter side it is `short` itself.
+        tall, wide = torch.sym_max(short, short * height // width), torch.sym_max(short, short * width // height)
+        scaled = functional.interpolate(batch, (tall, wide), mode=self.interpolation, antialias=True)
+        down, right = torch.arange(size) + _margin(tall - size), torch.arange(size) + _margin(wide - size)
+        return scaled.index_select(2, down).index_select(3, right)
+
     def normalise(self, batch: torch.Tensor) -> torch.Tensor:
         """Turn a uint8 batch (N, 3, H, W) into the float32 one the model takes, on the device the batch is on."""
         if batch.dtype != torch.uint8 or batch.ndim != 4 or batch.shape[1] != 3:
@@ -117,3 +140,8 @@ class Preprocess:
     def key(self) -> str:
         """Return one stable line of text, equal exactly when the specs are equal: for cache keys and model files."""
         return json.dumps(self.describe(), sort_keys=True, separators=(",", ":"))
+
+
+def _margin(spare: int) -> int:
+    """round(spare / 2), halves to the even number, in integers alone."""
+    return spare // 2 + spare % 4 // 3

@@ -85,7 +85,7 @@ def _lines(about: dict[str, Any]) -> list[str]:
     lines.append(
         f"previous versions: {len(kept)} in {versions['folder']}, {megabytes(versions['bytes'])}"
         if kept
-        else "previous versions: none kept"
+        else f"previous versions: {versions['left_behind'] or 'none kept'}"
     )
     if not about["can_learn"]:
         lines.append("saved slim: it predicts, but cannot learn further")
@@ -103,7 +103,9 @@ def card(model: ExistingModel) -> None:
 @app.command(epilog="Example:\n\nengram history birds.engram", rich_help_panel=CARE)
 def history(model: ExistingModel, as_json: AsJson = False) -> None:
     """List every change of a model, oldest first."""
-    events = open_store(model).history()
+    store = open_store(model)
+    notes = store.read().notes
+    events, left = notes.history, store.versions.tell_left_behind(notes.versions_at)
     if as_json:
         print_json([vars(event) for event in events])
         return
@@ -111,6 +113,8 @@ def history(model: ExistingModel, as_json: AsJson = False) -> None:
         raise NothingToDoError(f"{model} has no history; nothing was taught with engram learn")
     for event in events:
         typer.echo(printable(f"{event.when}  {describe(event)}"))
+    if left:
+        note(left)
 
 
 def describe(event: "Event") -> str:

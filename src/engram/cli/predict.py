@@ -5,11 +5,13 @@ import io
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from engram.cli.answers import Among, Sure, Taxonomy, answer_line, choose_classes, choose_names, require_taxonomy
 from engram.cli.app import BAD_INPUT, NOTHING, app, complain, note, print_json, printable, progress
 from engram.cli.options import (
     MAIN,
@@ -22,12 +24,11 @@ from engram.cli.options import (
     ImagesFolder,
     MaxPixels,
     open_store,
-    percent,
 )
 from engram.cli.sources import detected_boxes, tell_left_out
 
 if TYPE_CHECKING:
-    from engram.store import Answer, Model
+    from engram.store import Answer, Unreadable
 
 _EXAMPLES = """Examples:
 
@@ -38,6 +39,8 @@ engram predict birds.engram card/DCIM/ --top 1 --csv birds.csv
 find . -name '*.jpg' | engram predict birds.engram --list - --json
 
 engram predict birds.engram card/DCIM/ --taxonomy families.csv      # lines like wren,Troglodytidae,songbird
+
+engram predict birds.engram feeder.mp4 --every 1 --csv feeder.csv   # needs pip install 'engram-learn\\[video]'
 
 engram predict birds.engram card/DCIM/ --among wren,robin,heron     # or --among names.txt, one name a line
 
@@ -65,22 +68,12 @@ def predict(
             "too. NUMBER is another such share, like 0.02; for methods without a rule of their own, a similarity.",
         ),
     ] = None,
-    among: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|NAME,NAME…", help="Answer with these classes only: a file of names, one a line, or a list."
-        ),
-    ] = None,
-    taxonomy: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="A CSV of class,parent,grandparent,…: where no class is likely enough, answer with what is above.",
-        ),
-    ] = None,
-    sure: Annotated[
+    among: Among = None,
+    taxonomy: Taxonomy = None,
+    sure: Sure = None,
+    every: Annotated[
         float | None,
-        typer.Option(help="With --taxonomy: how likely an answer has to be.", show_default="0.8"),
+        typer.Option(min=0.01, help="Of films and streams, answer a frame every so many seconds.", show_default=False),
     ] = None,
     detections: DetectionsFile = None,
     detection_threshold: DetectionThreshold = None,
@@ -107,8 +100,7 @@ def predict(
     """
     if as_json and as_csv:
         raise ValueError("choose one of --json and --csv")
-    if sure is not None and taxonomy is None:
-        raise ValueError("--sure belongs to --taxonomy")
+    require_taxonomy(taxonomy, sure)
     names = pictures or []
     tables = [name for name in names if as_csv and name.lower().endswith(".csv")]  # what it is called is no picture
     if len(tables) > 1:
@@ -116,7 +108,7 @@ def predict(
     boxes = detected_boxes(detections, images, detection_threshold)
     if boxes is None and out is not None:
         raise ValueError("--out belongs to --detections; for a table there is --csv")
-    sources = _sources([name for name in names if name not in tables], listed)
+    sources = _sources([name for name in names if name not in tables], listed, films=every is not None)
     if boxes is not None:
         if sources:
             raise ValueError("--detections names the pictures itself; choose one of the two")
@@ -126,40 +118,48 @@ def predict(
     if not (sources or out):
         note("no pictures found" if boxes is None else f"no box reaches {boxes.threshold:g}")
         raise typer.Exit(NOTHING)
-    if missing := [one for one in sources if isinstance(one, str) and not Path(one).exists()]:
+    if missing := [one for one in sources if isinstance(one, str) and "://" not in one and not Path(one).exists()]:
         for name in missing:
             complain(f"cannot read {name}: No such file or directory")
         if len(missing) == len(sources):
             raise typer.Exit(BAD_INPUT)
         sources = [one for one in sources if one not in missing]
 
+    from engram.datasets import is_film
     from engram.store import (  # slow, and not for a wrong path
-        SURE,
         Answer,
         add_classifications,
+        predict_film,
         predict_images,
-        read_taxonomy,
         unknown_threshold,
         write_detections,
     )
 
+    has_films = any(map(is_film, sources))
+    if has_films and every is None:
+        raise ValueError("of a film or stream, frames are answered: say how often, like --every 1 for one a second")
     loaded = open_store(model, device).read()
     threshold = unknown_threshold(loaded, unknown)
-    chosen = None if among is None else _chosen(loaded, among)
-    parents = None if taxonomy is None else read_taxonomy(taxonomy)
+    chosen = None if among is None else choose_classes([*loaded.names, *loaded.built_in], among)
+    parents, likely = choose_names(taxonomy, sure)
+    wanted: dict[str, Any] = {"top": top, "unknown": threshold, "among": chosen, "taxonomy": parents, "sure": likely}
     unreadable = len(missing)
     named: list[Answer] = []
+
+    def asked() -> "Iterator[Answer | Unreadable]":
+        for films, some in groupby(sources, is_film):
+            if films:
+                for film in some:
+                    yield from predict_film(loaded, str(film), every=every or 1.0, device=device, **wanted)
+            else:
+                yield from predict_images(loaded, list(some), device=device, **wanted)
 
     def answered() -> Iterator[Answer]:
         nonlocal unreadable
         # On a terminal the answers themselves are the progress.
         with progress("predict", shown=as_json or not sys.stdout.isatty()) as update:
-            answers = predict_images(
-                loaded, sources, top=top, unknown=threshold, among=chosen,
-                taxonomy=parents, sure=SURE if sure is None else sure, device=device,
-            )  # fmt: skip
-            for done, one in enumerate(answers, 1):
-                update(done, len(sources))
+            for done, one in enumerate(asked(), 1):
+                update(done, max(done, len(sources)))
                 if isinstance(one, Answer):
                     if out is not None:
                         named.append(one)
@@ -173,12 +173,11 @@ def predict(
     elif as_csv:
         ranks = min(top, len(chosen or [*loaded.names, *loaded.built_in]))
         with _open_table(tables[0]) if tables else nullcontext(sys.stdout) as file:
-            _write_csv(file, answered(), ranks, taxonomy=parents is not None, boxes=boxes is not None)
+            more = ["label_probability"] if parents else []
+            _write_csv(file, answered(), ranks, [*more, "seconds"] if has_films else more, boxes=boxes is not None)
     else:
         for answer in answered():
-            best = ", ".join(f"{one.label} {percent(one.probability)}" for one in answer.top)
-            box = f" {list(answer.box)}" if answer.box else ""
-            typer.echo(printable(f"{answer.path}{box}: {answer.label} ({best})"))
+            typer.echo(printable(answer_line(answer)))
     if boxes is not None and out is not None:
         classes = chosen or loaded.names
         content = add_classifications(boxes, named, classifier=model.name, names=classes, taxonomy=parents)
@@ -191,28 +190,15 @@ def predict(
         raise typer.Exit(BAD_INPUT)
 
 
-def _chosen(model: "Model", among: str) -> list[str]:
-    """The classes that may be answers. A list for a region names more than any model knows, so that is no error."""
-    file = Path(among)
-    names = file.read_text(encoding="utf-8").splitlines() if file.is_file() else among.split(",")
-    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    known = {*model.names, *model.built_in}
-    if strangers := [name for name in wanted if name not in known]:
-        complain(f"not known to the model, so never an answer: {', '.join(strangers)}")
-    if len(strangers) == len(wanted):
-        raise ValueError(f"the model knows none of the classes in --among {among}")
-    return [name for name in wanted if name in known]
-
-
 class _StandardInput(io.BytesIO):
     """The picture on standard input, under a name for people."""
 
     name = "-"
 
 
-def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
-    """The images to answer: paths, and for `-` the content of standard input."""
-    from engram.datasets import scan_pictures
+def _sources(pictures: Sequence[str], listed: Path | None, films: bool) -> list[Any]:
+    """The images to answer: paths, and for `-` the content of standard input. With `films`, also those in folders."""
+    from engram.datasets import is_film, scan_pictures
 
     names = list(pictures)
     if listed is not None:
@@ -224,8 +210,9 @@ def _sources(pictures: Sequence[str], listed: Path | None) -> list[Any]:
             sources.append(_StandardInput(sys.stdin.buffer.read()))
         elif Path(name).is_dir():
             found, left_out = scan_pictures(Path(name))
-            tell_left_out(left_out)
-            sources += found
+            seen = [one.path for one in left_out if films and is_film(one.path)]
+            tell_left_out(one for one in left_out if one.path not in seen)
+            sources += sorted(found + seen)
         else:
             sources.append(name)
     return sources
@@ -238,13 +225,12 @@ def _open_table(path: str) -> TextIO:
         raise ValueError(f"cannot write {path}: {error.strerror}") from error
 
 
-def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int, *, taxonomy: bool, boxes: bool) -> None:
+def _write_csv(file: TextIO, answers: "Iterator[Answer]", top: int, more: list[str], *, boxes: bool) -> None:
     writer = csv.writer(file, lineterminator="\n")
     ranks = [f"{column}_{rank}" for rank in range(1, top + 1) for column in ("label", "similarity", "probability")]
-    more = ["label_probability"] if taxonomy else []
     sides = ["x_min", "y_min", "width", "height"] if boxes else []
     writer.writerow(["path", "label", "similarity", "probability", *ranks, *more, *sides])
     for answer in answers:
         ranked = [value for one in answer.top for value in one]
-        others = [*([answer.label_probability] if taxonomy else []), *(answer.box or ())]
+        others = [*(getattr(answer, column) for column in more), *(answer.box or ())]
         writer.writerow([answer.path, answer.label, answer.similarity, answer.probability, *ranked, *others])

@@ -7,7 +7,7 @@ from engram.datasets.cub import cub200
 from engram.datasets.dataset import DataError, Dataset, LeftOut, Split, data_root
 from engram.datasets.detections import Detections, read_detections
 from engram.datasets.digits import digits
-from engram.datasets.folders import class_folders, image_folder, scan_classes, scan_pictures
+from engram.datasets.folders import class_folders, image_folder, is_film, scan_classes, scan_pictures
 from engram.datasets.listing import read_listing
 
 
@@ -34,6 +34,7 @@ __all__ = [
     "cub200",
     "digits",
     "image_folder",
+    "is_film",
     "load",
     "read_detections",
     "read_listing",

@@ -10,6 +10,7 @@ from engram.datasets.dataset import DataError, Dataset, LeftOut, Split
 SPLITS = frozenset({"train", "test", "val", "valid", "validation"})
 SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 _HEIC = frozenset({".heic", ".heif"})
+_FILMS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"})
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,13 @@ def scan_pictures(folder: Path) -> tuple[list[Path], list[LeftOut]]:
             else:
                 found.append(path)
     return sorted(found), sorted(left_out)
+
+
+def is_film(source: object) -> bool:
+    """Whether this is a film by its name, or the address of a stream."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    return "://" in str(source) or Path(source).suffix.lower() in _FILMS
 
 
 def _why_no_picture(path: Path) -> str | None:

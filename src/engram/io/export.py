@@ -1,14 +1,15 @@
-"""A model as one graph, images in and scores out, for programs that have no engram.
+"""A model as one graph, pictures in and answers out, for programs that have no engram.
 
-The graph takes pictures as uint8 (batch, 3, height, width), RGB, resized and cropped as the backbone asks; everything
-after that is inside: normalisation, backbone, and the method's scores.
+The graph takes pictures as uint8 (batch, height, width, 3), RGB and upright, of any size; everything after that is
+inside: resizing, cropping, normalisation, backbone, the method's scores and what they mean. (TensorFlow Lite takes one
+picture of the network's own size.) docs/export.md shows how other programs use it.
 """
 
 import contextlib
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,57 +19,91 @@ from torch import Tensor, nn
 
 from engram.backbones import Backbone
 from engram.errors import ModelFileError
+from engram.io import onnx_file, tflite_file
 from engram.io.atomic import replacing
 from engram.learner import Learner
 
 TOLERANCE = 1e-4
-INPUT, OUTPUT = "pictures", "similarities"
+RESIZED = 0.05  # the same for a picture that is resized, as Pillow and the graph round pixels in different ways
+INPUT = "pictures"
+# The method's score of each class, its probability; how much a picture looks like any class, whether that reaches the
+# threshold; and the position of the best class among `labels`. An ONNX file also has `label`, the name of that class.
+OUTPUTS = ("similarities", "probabilities", "familiarity", "known", "best")
+_LICENCES = {"efficientnet_lite": "Apache-2.0", "resnet50": "BSD-3-Clause", "vgg": "BSD-3-Clause"}
+Array = np.ndarray[Any, Any]
 
 
 class Graph(nn.Module):
     """Backbone and method in one module, as it is exported."""
 
-    def __init__(self, backbone: Backbone, learner: Learner) -> None:
+    def __init__(
+        self, backbone: Backbone, learner: Learner, temperature: float, unknown_below: float | None, resizes: bool
+    ) -> None:
         super().__init__()
-        self.backbone, self.score = backbone, learner.scorer()
+        self.backbone, self.score, self.resizes = backbone, learner.scorer(), resizes
+        self.temperature, self.unknown_below = temperature, -np.inf if unknown_below is None else unknown_below
 
-    def forward(self, pictures: Tensor) -> Tensor:
-        """The score of each class."""
-        return self.score(self.backbone(self.backbone.preprocess.normalise(pictures)))
+    def forward(self, pictures: Tensor) -> dict[str, Tensor]:
+        """Answers to uint8 pictures (batch, height, width, 3)."""
+        preprocess, batch = self.backbone.preprocess, pictures.permute(0, 3, 1, 2)
+        pixels = preprocess.resample(batch) if self.resizes else batch
+        scores, familiarity = self.score(self.backbone(preprocess.normalise(pixels)))
+        probabilities, known = (scores / self.temperature).softmax(dim=1), familiarity >= self.unknown_below
+        made = (scores.float(), probabilities.float(), familiarity.float(), known, scores.argmax(dim=1))
+        return dict(zip(OUTPUTS, made, strict=True))
 
 
-def export(backbone: Backbone, learner: Learner, out: Path) -> dict[str, Any]:
-    """Write OUT.onnx or OUT.pt2, if it answers as the model does; return what the graph takes and gives.
+def export(
+    backbone: Backbone,
+    learner: Learner,
+    out: Path,
+    *,
+    temperature: float,
+    unknown_below: float | None,
+    calibration: Iterable[Array] | None = None,
+) -> dict[str, Any]:
+    """Write OUT.onnx, OUT.pt2 or OUT.tflite, if it answers as the model does; return what the graph takes and gives.
 
-    `learner` and `backbone` are on the CPU.
+    With `calibration`, pictures as the network takes them, uint8 (side, side, 3), an ONNX file computes in 8-bit
+    integers; it is then told for how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
     """
+    writers = {".onnx": _write_onnx, ".pt2": _write_pt2, ".tflite": _write_tflite}
     if not learner.labels:
         raise ValueError("the model knows no class; teach one first")
-    writers = {".onnx": (_write_onnx, _run_onnx), ".pt2": (_write_pt2, _run_pt2)}
     if out.suffix not in writers:
-        raise ValueError(f"{out} must end in .onnx or .pt2")
+        raise ValueError(f"{out} must end in .onnx, .pt2 or .tflite")
     if not out.resolve().parent.is_dir():
         raise ValueError(f"{out.resolve().parent} is not a folder; make it first")
-    write, run = writers[out.suffix]
-    graph = Graph(backbone, learner).eval()
-    side = graph.backbone.preprocess.size
+    if calibration is not None and out.suffix != ".onnx":
+        raise ValueError(f"only an ONNX file can be made of 8-bit integers, and {out} is none")
+    side = backbone.preprocess.size
     if side is None:
         raise ValueError(f"{backbone.identity} takes pictures of any size, and a graph needs one")
+    resizes = backbone.preprocess.traceable and out.suffix != ".tflite"
+    graph = Graph(backbone, learner, temperature, unknown_below, resizes).eval()
+    many, size = "1" if out.suffix == ".tflite" else "batch", "height, width" if resizes else f"{side}, {side}"
     about: dict[str, Any] = {
         "labels": [str(label) for label in learner.labels],
-        "input": f"{INPUT}: uint8 (batch, 3, {side}, {side}), RGB",
-        "output": f"{OUTPUT}: float32 (batch, {len(learner.labels)}), the score of each class",
+        "input": f"{INPUT}: uint8 ({many}, {size}, 3), RGB",
+        "output": ", ".join(OUTPUTS),
+        "unknown_below": unknown_below,
+        "licence": _licence(backbone),
         "preprocess": backbone.preprocess.describe(),
         "backbone": backbone.identity,
         "method": learner.method,
     }
-    batch = torch.export.Dim("batch", min=1)
-    with torch.no_grad(), _without_chatter():
-        program = torch.export.export(graph, (_samples(side)[:2],), dynamic_shapes={"pictures": {0: batch}})
-        with replacing(out) as written:
-            write(program, written, about)
-            about["difference"] = _compare(backbone, learner, lambda pictures: run(written, pictures), side)
+    samples = _samples(side)
+    with torch.no_grad(), _without_chatter(), replacing(out) as written:
+        run = writers[out.suffix](graph, samples, written, about)
+        about["difference"] = _compare(graph, learner, run, samples)
+        if calibration is not None:
+            about |= _quantise(written, graph, calibration)
     return about
+
+
+def _licence(backbone: Backbone) -> str:
+    known = (terms for name, terms in _LICENCES.items() if backbone.identity.startswith(name))
+    return f"the network's published weights: {next(known, 'see where they come from')}; the rest: whoever taught it"
 
 
 @contextlib.contextmanager
@@ -85,18 +120,29 @@ def _without_chatter() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _compare(backbone: Backbone, learner: Learner, run: Any, side: int) -> float:
+Run = Callable[[Array], Mapping[str, Array]]
+
+
+def _compare(graph: Graph, learner: Learner, run: Run, samples: Tensor) -> float:
     """The largest difference between the file's scores and the model's, relative to scores above 1.
 
-    Asked in a batch of several and in one of 1.
+    Asked in a batch of several and in one of 1, and about pictures that have to be resized, tall and wide.
     """
-    samples, largest = _samples(side), 0.0
-    for pictures in (samples, samples[:1]):
-        expected = learner.scores(backbone(backbone.preprocess.normalise(pictures)))
-        largest = max(largest, float(np.abs(run(pictures) - expected).max() / max(1.0, np.abs(expected).max())))
-    if not largest <= TOLERANCE:
-        raise ModelFileError(f"the graph's answers differ from the model's by {largest:.1e}; it was not written")
-    return largest
+    side, backbone, preprocess = samples.shape[1], graph.backbone, graph.backbone.preprocess
+    asked = [(samples, TOLERANCE), (samples[:1], TOLERANCE)]
+    if graph.resizes:
+        asked += [(samples[2:, : side * 2 // 3], RESIZED), (samples[2:, :, : side * 2 // 3], RESIZED)]
+    differences = []
+    for pictures, tolerance in asked:
+        pixels = np.stack([preprocess.image(picture) for picture in pictures.numpy()])
+        expected = learner.scores(backbone(preprocess.normalise(torch.from_numpy(pixels))))
+        found = run(pictures.numpy())["similarities"]
+        differences.append(float(np.abs(found - expected).max() / max(1.0, np.abs(expected).max())))
+        if not differences[-1] <= tolerance:
+            raise ModelFileError(
+                f"the graph's answers differ from the model's by {differences[-1]:.1e}; it was not written"
+            )
+    return max(differences[:2])
 
 
 def _samples(side: int) -> Tensor:
@@ -105,40 +151,53 @@ def _samples(side: int) -> Tensor:
     fine = torch.rand(2, 3, side, side, generator=generator)
     coarse = nn.functional.interpolate(torch.rand(2, 3, 4, 4, generator=generator), side, mode="bicubic").clamp(0, 1)
     grey = torch.full((1, 3, side, side), 0.5)
-    return (torch.cat([fine, coarse, grey]) * 255).to(torch.uint8)
+    return (torch.cat([fine, coarse, grey]) * 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
 
 
-def _write_onnx(program: torch.export.ExportedProgram, path: Path, about: dict[str, Any]) -> None:
-    try:
-        import onnx
-        import onnxruntime  # noqa: F401  (for the check)
-        import onnxscript  # noqa: F401  (for torch)
-    except ImportError as error:
-        raise ValueError(f"{error.name} is not installed; pip install 'engram-learn[onnx]'") from None
-    made = torch.onnx.export(program, input_names=[INPUT], output_names=[OUTPUT], dynamo=True, verbose=False)
-    if made is None:
-        raise RuntimeError("torch.onnx.export returned no graph")  # it does if it writes a file itself
-    proto = made.model_proto
-    for key, value in about.items():
-        proto.metadata_props.add(key=key, value=value if isinstance(value, str) else json.dumps(value))
-    proto.producer_name = "engram"
-    onnx.checker.check_model(proto, full_check=True)
-    onnx.save(proto, path)
+def _trace(graph: Graph, samples: Tensor) -> torch.export.ExportedProgram:
+    """The graph for any batch and, if it resizes, any size."""
+    free = {0: torch.export.Dim("batch", min=1)}
+    if not graph.resizes:
+        return torch.export.export(graph, (samples[:2],), dynamic_shapes={INPUT: free})
+    free |= {1: torch.export.Dim("height", min=1), 2: torch.export.Dim("width", min=1)}
+    shown = samples[:2, :-1].contiguous()  # neither square nor of the network's size, lest torch takes that for a rule
+    return torch.export.export(graph, (shown,), dynamic_shapes={INPUT: free})
 
 
-def _run_onnx(path: Path, pictures: Tensor) -> Any:
-    import onnxruntime
+def _write_onnx(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
+    onnx_file.write(_trace(graph, samples), path, INPUT, OUTPUTS, about)
+    session = onnx_file.open_session(path)
+    return lambda pictures: dict(zip(OUTPUTS, session.run(OUTPUTS, {INPUT: pictures}), strict=True))
 
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    return session.run([OUTPUT], {INPUT: pictures.numpy()})[0]
+
+def _quantise(path: Path, graph: Graph, calibration: Iterable[Array]) -> dict[str, Any]:
+    """Make the file one of integers, and count the answers that it has in common with the model."""
+    shown = list(calibration)
+    if not shown:
+        raise ValueError("there are no pictures to calibrate 8-bit integers on")
+    pictures = np.stack(shown)
+    onnx_file.quantise(path, INPUT, pictures)
+    session, same = onnx_file.open_session(path), 0
+    for picture in pictures:
+        (best,) = session.run(["best"], {INPUT: picture[None]})
+        same += int(best[0]) == int(graph(torch.from_numpy(picture[None]))["best"])
+    return {"calibrated_on": len(pictures), "same_answers": same}
 
 
-def _write_pt2(program: torch.export.ExportedProgram, path: Path, about: dict[str, Any]) -> None:
+def _write_pt2(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
     with path.open("wb") as file:
-        torch.export.save(program, file, extra_files={"engram.json": json.dumps(about)})
-
-
-def _run_pt2(path: Path, pictures: Tensor) -> Any:
+        torch.export.save(_trace(graph, samples), file, extra_files={"engram.json": json.dumps(about)})
     with path.open("rb") as file:
-        program = torch.export.load(file)
-    return program.module()(pictures).numpy()
+        module = torch.export.load(file).module()
+    return lambda pictures: {name: each.numpy() for name, each in module(torch.from_numpy(pictures)).items()}
+
+
+def _write_tflite(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
+    tflite_file.write(graph, path, INPUT, samples[:1], about)
+    ask = tflite_file.open_runner(path)
+
+    def run(pictures: Array) -> Mapping[str, Array]:
+        said = [ask(**{INPUT: picture[None]}) for picture in pictures]
+        return {name: np.concatenate([one[name] for one in said]) for name in OUTPUTS}
+
+    return run

@@ -8,7 +8,6 @@ docs/imagenet.md has the equations, and what they were measured to do.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from torch.nn.functional import logsigmoid
 from engram.learner import About, Label, Learner, LeftOut, State, Task
 from engram.methods.tensors import Taught
 from engram.methods.whitened import Whitened
-from engram.nn import whitening
 from engram.nn.layout import Kept, Layout, floats, require_layout
 from engram.nn.statistics import with_rows
 from engram.snapshots import change
@@ -66,15 +64,13 @@ class BesideImageNet(Whitened):
 
     # --- answering --------------------------------------------------------------------------------------------------
 
-    def _scores(
-        self, features: Tensor, space: whitening.Space | None = None, temperature: float | None = None
-    ) -> Tensor:
+    def _scores(self, features: Tensor, temperature: float | None = None) -> Tensor:
         if not self.head:
-            return super()._scores(features, space)
+            return super()._scores(features)
         said = self._say(features)
         if not self._labels:
             return said[:, self._shown()]
-        cosines = super()._scores(features, space)
+        cosines = super()._scores(features)
         return self._join(said, cosines / (temperature or super().temperature), self._likeness(said).amax(dim=1))
 
     def _say(self, features: Tensor) -> Tensor:
@@ -108,10 +104,13 @@ class BesideImageNet(Whitened):
         share: Tensor = (below + DOUBT * _below((likeness - USUAL) / SPREAD)) / (n + DOUBT)
         return share
 
-    def _scorer(self) -> Callable[[Tensor], Tensor]:
-        if not (self.head and self._labels):
-            return self._scores if self.head else super()._scorer()
-        return partial(self._scores, space=self._space().traceable(), temperature=super().temperature)
+    def _scorer(self) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        if not self.head:
+            return super()._scorer()
+        if self._labels:
+            self.scratch = self._space().traceable().tensors()
+        temperature = super().temperature  # a number, for the trace
+        return lambda features: (scores := self._scores(features, temperature), scores.amax(dim=1))
 
     def _familiarity(self, features: Tensor) -> Tensor:
         return self._nearest(features, 1)[0][:, 0] if self.head else super()._familiarity(features)

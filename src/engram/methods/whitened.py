@@ -5,7 +5,6 @@ Nothing is trained in an increment, so nothing drifts and the order does not mat
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -79,19 +78,21 @@ class Whitened(TensorLearner):
 
     def _space(self) -> whitening.Space:
         if not self.scratch:
-            self.scratch.update((n, t) for n, t in vars(class_sums.space(self.tensors)).items() if t is not None)
+            self.scratch.update(class_sums.space(self.tensors).tensors())
         return whitening.Space(**self.scratch)
 
     def _mapped(self, features: Tensor) -> Tensor:
         return self._map()(features, self.tensors)
 
-    def _scores(self, features: Tensor, space: whitening.Space | None = None) -> Tensor:
-        cosines = self._space().cosines((space or self._space()).whiten(self._mapped(features)))
-        cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
+    def _scores(self, features: Tensor) -> Tensor:
+        cosines = self._space().cosines(self._space().whiten(self._mapped(features)))
+        if self.config.recency:
+            cosines[:, len(self._labels) - int(self.tensors["consolidation.newest"]) :] += self.config.recency
         return cosines
 
-    def _scorer(self) -> Callable[[Tensor], Tensor]:
-        return partial(self._scores, space=self._space().traceable())
+    def _scorer(self) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+        self.scratch = self._space().traceable().tensors()
+        return lambda features: (self._scores(features), self._familiarity(features))
 
     def _tensors_without(self, row: int) -> dict[str, Tensor]:
         """Drop count and mean. The scatter stays: it says how samples vary, not what this class looks like."""

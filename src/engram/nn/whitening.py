@@ -1,6 +1,6 @@
 """Cosines in a space where samples vary alike in every direction, and what they would be had a sample not been seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -31,14 +31,21 @@ class Space:
     leverage: Tensor  # (1 - ε) / N, the weight in Σ of one sample's deviation squared
     rows: Tensor | None = None  # what `spread` gives, once it has been computed
     inverse: Tensor | None = None
+    solved: Tensor | None = None  # U⁻¹, for an exported graph: ONNX does not solve triangular systems
 
     def whiten(self, z: Tensor) -> Tensor:
         """w of each sample."""
-        return _solve(self.factor, z - self.origin)
+        return _solve(self.factor, z - self.origin) if self.solved is None else (z - self.origin) @ self.solved
 
     def traceable(self) -> "Space":
-        """The same space for an exported graph."""
-        return _Multiplied(**vars(self) | {"factor": _solve(self.factor, torch.eye(len(self.factor)).to(self.factor))})
+        """The same space for an exported graph, with all that is computed beforehand."""
+        rows, inverse = self.spread()
+        solved = _solve(self.factor, torch.eye(len(self.factor)).to(self.factor))
+        return replace(self, rows=rows, inverse=inverse, solved=solved)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it that is there, by name."""
+        return {name: tensor for name, tensor in vars(self).items() if tensor is not None}
 
     def cosines(self, w: Tensor) -> Tensor:
         """w·w_c / (‖w‖ · √(‖w_c‖² - v/n_c)): Eq. 1, the length of a mean freed of its noise."""
@@ -64,13 +71,6 @@ class Space:
         gram.diagonal().add_(1)
         inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
         return rows, (root[:, None] * inverse * root).to(self.means.dtype)
-
-
-class _Multiplied(Space):
-    """Has U⁻¹ for its factor and multiplies by it, because ONNX does not solve triangular systems."""
-
-    def whiten(self, z: Tensor) -> Tensor:
-        return (z - self.origin) @ self.factor
 
 
 def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples: Tensor) -> Space:

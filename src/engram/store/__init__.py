@@ -10,11 +10,12 @@ from engram.store.card import model_card, tell_what_is_kept
 from engram.store.detections import add_classifications, crop_classes, crops, write_detections
 from engram.store.drift import measure_drift, warn_of_drift
 from engram.store.evaluate import Evaluation, evaluate_images
+from engram.store.film import predict_film
 from engram.store.health import ClassHealth, Health, examine
 from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
-from engram.store.inbox import AnswerLog, watch_inbox
+from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
 from engram.store.learn import learn_classes, watch_folder
 from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
@@ -60,6 +61,7 @@ __all__ = [
     "Step",
     "Suspect",
     "Unreadable",
+    "Wanted",
     "What",
     "add_classifications",
     "crop_classes",
@@ -73,6 +75,7 @@ __all__ = [
     "model_card",
     "new_model",
     "plan_merge",
+    "predict_film",
     "predict_images",
     "prepare",
     "read_taxonomy",
@@ -84,6 +87,7 @@ __all__ = [
     "warn_of_drift",
     "watch_folder",
     "watch_inbox",
+    "watch_stream",
     "write_detections",
     "write_statistics",
 ]

@@ -18,6 +18,7 @@ What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge", "
 Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
+_OWN = ("version", "keep", "keep_examples", "refuse", "versions_at")
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,10 @@ class Unknown:
 class Notes:
     """All that is recorded.
 
-    `version` counts the changes, `keep` the previous versions that stay beside the file. With `keep_examples`, features
-    of some pictures that were held back are in the file, to check earlier classes with. `refuse` is the share of known
-    pictures that may be called unknown. `lessons` are those that are kept to be taken back, by number.
+    `version` counts the changes, `keep` the previous versions that stay beside the file, in the folder `versions_at`:
+    that is recorded because the file may be moved without it. With `keep_examples`, features of some pictures that were
+    held back are in the file, to check earlier classes with. `refuse` is the share of known pictures that may be called
+    unknown. `lessons` are those that are kept to be taken back, by number.
     """
 
     version: int = 1
@@ -119,6 +121,7 @@ class Notes:
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
     lessons: dict[str, LessonRecord] = field(default_factory=dict)
+    versions_at: str = ""
 
     def after(self, event: Event, **changes: Any) -> Self:
         """The notes once `event` has happened."""
@@ -172,7 +175,7 @@ class Notes:
     def from_json(cls, content: dict[str, Any], path: object) -> Self:
         """The notes in a model file; empty ones for a file that the estimator saved."""
         try:
-            own = {name: content[name] for name in ("version", "keep", "keep_examples", "refuse") if name in content}
+            own = {name: content[name] for name in _OWN if name in content}
             unknown = content.get("unknown")
             notes = _checked(
                 cls(
@@ -182,7 +185,7 @@ class Notes:
                     classes={name: _checked(ClassRecord(**one)) for name, one in content.get("classes", {}).items()},
                     lessons={name: _checked(LessonRecord(**one)) for name, one in content.get("lessons", {}).items()},
                 ),
-                ("version", "keep", "keep_examples", "refuse"),
+                _OWN,
             )
             if min(notes.version, notes.keep) < 0 or not 0 < notes.refuse < 1:
                 raise ValueError(f"version {notes.version}, keep {notes.keep}, refuse {notes.refuse:g}")

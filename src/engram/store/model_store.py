@@ -175,8 +175,10 @@ class ModelStore:
 
     def commit(self, clf: IncrementalClassifier, notes: Notes, *, before: Notes | None) -> Model:
         """Make a change real, under the lock: keep the version before, write the one after, remove those too old."""
-        if before is not None and notes.keep:
+        keeps = before is not None and notes.keep > 0
+        if before is not None and keeps:
             self.versions.keep(before.version)
+        notes = replace(notes, versions_at=str(self.versions.folder) if keeps else "")
         clf.notes_ = notes.as_json()
         clf.save(self.path)
         self.versions.prune(notes.version, notes.keep)
@@ -240,7 +242,9 @@ class ModelStore:
                         model_file.read(self.versions.path(number))
                         self._swap(number, present)
                         return present.history[-1] if present and present.history else None
-            raise NothingToDoError(f"no previous version of {self.path} is kept; there is nothing to go back to")
+            left = self.versions.tell_left_behind(present.versions_at) if present else ""
+            what = left or "there is nothing to go back to"
+            raise NothingToDoError(f"no previous version of {self.path} is kept beside it; {what}")
 
     def redo(self) -> Event:
         """Make the change again that was undone last, byte for byte. Returns the change."""
@@ -297,6 +301,7 @@ class ModelStore:
                 "keep": notes.keep,
                 "kept": self.versions.numbers(),
                 "bytes": self.versions.bytes(),
+                "left_behind": self.versions.tell_left_behind(notes.versions_at),
             },
         }
 

@@ -25,8 +25,8 @@ class Answer:
     """The best classes for one image; `label` is "unknown" where its familiarity is too low.
 
     `similarity` and `probability` are those of the best class in any case. With a taxonomy, `label` may be a coarser
-    name, and `label_probability` is how likely that is. For a `Crop`, `box` is the part of the image that was asked
-    about.
+    name, and `label_probability` is how likely that is. A frame of a film has the `seconds` at which it is seen, a
+    `Crop` the `box` of the image that was asked about.
     """
 
     position: int
@@ -38,12 +38,11 @@ class Answer:
     top: tuple[Ranked, ...]
     label_probability: float | None = None
     box: Box | None = None
+    seconds: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The documented form."""
-        optional = {"label_probability", "box"}
-        shown = {name: value for name, value in vars(self).items() if name not in optional or value is not None}
-        del shown["position"]
+        shown = {name: value for name, value in vars(self).items() if name != "position" and value is not None}
         return {**shown, "top": [one._asdict() for one in self.top]}
 
 

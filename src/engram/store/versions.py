@@ -6,13 +6,14 @@ keeping it costs no writing and undoing gives back what was there, byte for byte
 
 import contextlib
 import os
+import shlex
 import shutil
 from pathlib import Path
 
 from engram.errors import ModelFileError
 from engram.io.atomic import own_like, sync_folder
 
-_SUFFIX = ".engram"
+_SUFFIX, _FOLDER = ".engram", ".versions"
 
 
 class Versions:
@@ -20,7 +21,7 @@ class Versions:
 
     def __init__(self, model: Path) -> None:
         self.model = Path(os.path.realpath(model))
-        self.folder = self.model.with_name(self.model.name + ".versions")
+        self.folder = self.model.with_name(self.model.name + _FOLDER)
 
     def numbers(self) -> list[int]:
         """The versions kept, oldest first."""
@@ -38,6 +39,20 @@ class Versions:
     def bytes(self) -> int:
         """Their size on disk."""
         return sum(self.path(number).stat().st_size for number in self.numbers())
+
+    def tell_left_behind(self, recorded: str) -> str:
+        """Where versions lay when the model was changed last, if that is elsewhere and none is here, and how to come by
+        them; "" if there is nothing to tell.
+        """
+        before = Path(recorded)
+        if not recorded or before == self.folder or self.numbers():
+            return ""
+        where = f"the model was moved: its previous versions were in {before}"
+        if not before.is_dir():
+            return f"{where}, which is not on this machine or gone; what is left of it belongs to {self.folder}"
+        copied = before.with_name(before.name.removesuffix(_FOLDER)).exists()
+        bring = shlex.join([*(("cp", "-r") if copied else ("mv",)), str(before), str(self.folder)])
+        return f"{where}; bring them with: {bring}"
 
     def keep(self, number: int) -> None:
         """Keep the model file, which is version `number`, under a second name. All or nothing."""

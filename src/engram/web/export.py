@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram import IncrementalClassifier, ModelFileError
+from engram import ModelFileError
+from engram.store import ModelStore
 from engram.web.limits import RefusedError
 from engram.web.stamp import Stamp, file_stamp
 from engram.web.worker import lower_priority
@@ -105,7 +106,8 @@ def main(model: str, out: str) -> None:
     """Export the model; exits with the reason if that fails."""
     lower_priority()
     try:
-        IncrementalClassifier.load(model, device="cpu").export(out)
+        read = ModelStore(model, device="cpu").read()
+        read.clf.export(out, unknown_below=read.unknown_below())
     except (ModelFileError, OSError, RuntimeError, ValueError) as error:
         sys.exit(" ".join(str(error).split()))
 

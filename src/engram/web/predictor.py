@@ -117,6 +117,8 @@ class Predictor:
         if snapshot is None or not (snapshot.model.names or snapshot.model.built_in):
             raise RefusedError(409, "there is nothing to compare with yet; teach a class first")
         model, found = snapshot.model, dict[int, Answer | Unreadable]()
+        if strangers := [name for name in upload.among or () if name not in set(model.names)]:
+            raise RefusedError(422, f"the model knows no class {strangers[0]!r} that could be an answer")
         easy: list[int] = []
         for number, picture in upload.pictures.items():
             if not may_take_long(picture, upload.pixels[number], self.limits):
@@ -126,16 +128,19 @@ class Predictor:
             if isinstance(prepared, str):
                 found[number] = Unreadable(number, "", prepared)
             else:
-                found[number] = (await look(self._look, snapshot, [prepared]))[0]
+                found[number] = (await look(self._look, snapshot, [prepared], upload.among))[0]
         for start in range(0, len(easy), _TOGETHER):
             numbers = easy[start : start + _TOGETHER]
-            answers = await look(self._look, snapshot, [upload.pictures[number] for number in numbers])
+            answers = await look(self._look, snapshot, [upload.pictures[number] for number in numbers], upload.among)
             found |= zip(numbers, answers, strict=True)
         return [found[number] for number in upload.pictures], model
 
-    def _look(self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Prepared]) -> list[Answer | Unreadable]:
+    def _look(
+        self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Prepared], among: Sequence[str] | None
+    ) -> list[Answer | Unreadable]:
         model, device = snapshot.model, self.store.device
-        return list(predict_images(model, pictures, top=_TOP, unknown=model.unknown_below(), device=device))
+        below = model.unknown_below()
+        return list(predict_images(model, pictures, top=_TOP, unknown=below, among=among, device=device))
 
     def close(self) -> None:
         """Let the threads go, and end the decoding process."""

@@ -35,6 +35,7 @@ class Upload:
     unreadable: dict[int, str]
     keep_examples: bool = False
     distinct: bool = False
+    among: tuple[str, ...] | None = None  # the classes that may be answers
 
 
 class _InMemoryParser(MultiPartParser):
@@ -74,7 +75,14 @@ async def receive(request: Request, limits: Limits, limit: int, most_pixels: int
     if not contents:
         raise RefusedError(422, "the form holds no pictures; send them as files in fields called picture")
     upload = await asyncio.to_thread(check_pictures, labels, contents, limits, most_pixels or limits.taught_pixels)
-    return replace(upload, keep_examples=form.get("keep_examples") == "true", distinct=form.get("distinct") == "true")
+    listed = form.get("among")
+    among = unicodedata.normalize("NFC", listed).splitlines() if isinstance(listed, str) else ()
+    return replace(
+        upload,
+        keep_examples=form.get("keep_examples") == "true",
+        distinct=form.get("distinct") == "true",
+        among=tuple(name.strip() for name in among if name.strip()) or None,
+    )
 
 
 def check_pictures(labels: list[str], contents: list[ImageBytes], limits: Limits, most_pixels: int) -> Upload:
@@ -143,6 +151,8 @@ def form_schema(*, labelled: bool) -> dict[str, Any]:
         }
         for name, description in _SWITCHES.items():
             fields[name] = {"type": "boolean", "description": description}
-    required = [name for name in fields if name not in _SWITCHES]
+    else:
+        fields["among"] = {"type": "string", "description": "The classes that may be answers, one a line; else all."}
+    required = [name for name in fields if name not in (*_SWITCHES, "among")]
     schema = {"type": "object", "required": required, "properties": fields}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}

@@ -38,7 +38,12 @@ const form = (pictures) => {
 export const state = () => call("GET", "state");
 export const model = () => call("GET", "model");
 export const confusion = () => call("GET", "confusion");
-export const predict = (picture) => call("POST", "predict", form([picture]));
+// What a picture shows; with `among`, which of these classes.
+export function predict(picture, among = []) {
+  const data = form([picture]);
+  if (among.length) data.append("among", among.join("\n"));
+  return call("POST", "predict", data);
+}
 export const cancel = (number) => call("DELETE", `lessons/${number}`);
 export const forget = (name) => call("POST", "forget", { name });
 export const rename = (name, newName) => call("POST", "rename", { name, new_name: newName });

@@ -1,4 +1,5 @@
 // The page: follows the server, and shows what it says. All state that matters is the server's.
+import { Among } from "./among.js";
 import * as api from "./api.js";
 import { drawCharts } from "./charts.js";
 import { Classes } from "./classes.js";
@@ -22,7 +23,7 @@ let server = null, stamp = null, model = null, busy = false, asked = 0;
 const lessons = new Lessons((items) => teach.reopen(items));
 const teach = new Teach(lessons), map = new ClassMap(), take = new Take(), unknown = new Unknown(show);
 const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name), find: (names) => map.find(names) });
-const trial = new Try((items) => lessons.send(items));
+const among = new Among(), trial = new Try((items) => lessons.send(items), among);
 offerConfusion();
 offerMerge((change, said) => classes.make(change, said));
 by("damaged-undo").onclick = () => api.undo(model.version).then(show, (error) => toast(error.message));
@@ -47,6 +48,7 @@ function show(present) {
   teach.show(model);
   lessons.show(model);
   unknown.show(model);
+  among.show(model);
   if (!usable) return;
   classes.show(model, busy);
   map.show(model);

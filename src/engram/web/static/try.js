@@ -11,9 +11,9 @@ const AT_ONCE = 2;
 const PAUSE = 150, PAUSE_AFTER_PROBLEM = 1000;  // milliseconds between two frames of the camera
 
 export class Try {
-  // `teach` sends pictures with names; resolves to what went wrong, or null.
-  constructor(teach) {
-    this.teach = teach;
+  // `teach` sends pictures with names; resolves to what went wrong, or null. `among.names` may be answers.
+  constructor(teach, among) {
+    Object.assign(this, { teach, among });
     this.waiting = [];
     this.asking = 0;
     this.left = new LeftOut();
@@ -47,7 +47,7 @@ export class Try {
     if (!job) return;
     this.asking += 1;
     try {
-      const said = await api.predict(job.file);
+      const said = await api.predict(job.file, this.among.names);
       job.item.className = "answer";
       job.item.replaceChildren(await thumbnail(job.file, 160), describe(said, job.file.name, this.correction(job)));
     } catch (error) {
@@ -95,7 +95,7 @@ export class Try {
           while (live) {
             let pause = PAUSE;
             try {
-              const said = await api.predict(await frame());
+              const said = await api.predict(await frame(), this.among.names);
               if (live) { by("try-problem").textContent = ""; item.replaceChildren(describe(said)); }
             } catch (error) {
               by("try-problem").textContent = error.message;
