@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-av = pytest.importorskip("av", reason="films take PyAV (pip install 'engram[video]')")
+av = pytest.importorskip("av", reason="films take PyAV (pip install 'engram-learn[video]')")
 RATE = 10  # frames a second
 
 
