@@ -208,7 +208,7 @@ def test_what_no_graph_can_resize_is_taken_at_its_own_size(interpolation, pictur
 
 def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_path):
     pytest.importorskip(
-        "litert_torch", reason="TensorFlow Lite takes litert-torch (pip install 'engram-learn[tflite]')"
+        "litert_torch", reason="takes litert-torch: pip install 'engram-learn[tflite]'"
     )
     from engram.io.tflite_file import open_runner
 
@@ -231,6 +231,6 @@ def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_pa
 
 def test_without_litert_the_remedy_is_named(clf, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "litert_torch", None)
-    with pytest.raises(ValueError, match=r"pip install 'engram\[tflite\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'engram-learn\[tflite\]'"):
         clf.export(tmp_path / "m.tflite")
     assert not list(tmp_path.iterdir())
