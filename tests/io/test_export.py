@@ -207,9 +207,7 @@ def test_what_no_graph_can_resize_is_taken_at_its_own_size(interpolation, pictur
 
 
 def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_path):
-    pytest.importorskip(
-        "litert_torch", reason="takes litert-torch: pip install 'engram-learn[tflite]'"
-    )
+    pytest.importorskip("litert_torch", reason="takes litert-torch: pip install 'engram-learn[tflite]'")
     from engram.io.tflite_file import open_runner
 
     names = [path.parent.name for path in pictures]
