@@ -47,7 +47,7 @@ test-lowest:
 
 # Which branches the tests take, those of the processes they start included. Fails below the bar in pyproject.toml.
 coverage: $(VENV)/.coverage
-	rm -f .coverage .coverage.*
+	rm -rf build/coverage && mkdir -p build/coverage
 	OMP_NUM_THREADS=1 $(VENV)/bin/coverage run -m pytest $(PYTEST_ARGS)
 	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage report
