@@ -5,13 +5,15 @@
 DIR holds CUB_200_2011/. For every order, 40 species are drawn. The first 20 are the base, the next 10 are learned one
 by one, and a second model learns all 30 at once. Accuracy is on the official test pictures of the 30, and so is the
 number of answers in which the two models differ. The last 10 species stay unseen, to see how many of their pictures the
-model calls unknown by itself. The methods have the settings that `engram learn` gives them.
+model calls unknown by itself. The methods have the settings that `engram learn` gives them. What one would try first
+learns all 30 at once, beside them.
 """
 
 import time
 from pathlib import Path
 
 import numpy as np
+from baselines import baselines
 from newcomer import open_eyes, teach, together
 from table import parser, row, show
 
@@ -82,7 +84,7 @@ def main():
     }
     birds = cub200(options.data)
     look, identity = open_eyes(options)
-    found = {name: [] for name in compared}
+    found = {name: [] for name in (*compared, *baselines())}
     for seed in range(options.orders):
         species = np.random.default_rng(seed).permutation(birds.classes).tolist()
         species = species[: options.base + options.new + UNSEEN]
@@ -90,6 +92,10 @@ def main():
         draw = (train, test, species[: options.base], species[options.base : -UNSEEN])
         for name, (method, settings) in compared.items():
             found[name].append(measure(method, settings, draw, seed, options.device))
+        known = species[:-UNSEEN]
+        for name, model in baselines().items():
+            model.fit(*together({one: train[one] for one in known}))
+            found[name].append({"all, at once": accuracy(model, test, known)})
     rows = []
     for name, orders in found.items():
         for what in orders[0]:

@@ -16,14 +16,6 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
 
 import engram
 from engram.errors import DamagedModelError, ModelFileError, NothingToDoError
@@ -177,6 +169,9 @@ def print_json(value: Any) -> None:
 @contextlib.contextmanager
 def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr with count, rate and time left; nothing if stderr is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress  # here, as --help needs none of it
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
