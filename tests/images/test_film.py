@@ -55,5 +55,5 @@ def test_what_is_no_film(clip, tmp_path):
 def test_without_pyav_the_remedy_is_named(clip, monkeypatch):
     monkeypatch.setattr("engram.images.film.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(ValueError, match=r"pip install 'engram\[video\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'engram-learn\[video\]'"):
         list(frames(clip, 1.0))
