@@ -121,7 +121,8 @@ def test_targets_are_large_enough_for_a_finger(fake, visit):
         [{"name": "a.png", "mimeType": "image/png", "buffer": draw("dots", 1)}]
     )
     page.locator("#try").get_by_role("button", name="Wrong?").click()
-    page.locator("summary").click()
+    for summary in page.locator("summary").all():
+        summary.click()
     small = """() => [...document.querySelectorAll("button, a, select, summary, label.button, input:not([type=file])")]
         .filter((one) => one.checkVisibility() && !one.matches(".skip, [type=checkbox]"))
         .map((one) => [one.outerHTML.slice(0, 80), one.getBoundingClientRect()])
