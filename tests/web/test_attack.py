@@ -272,10 +272,10 @@ def test_the_work_ends_when_the_client_hangs_up(run):
     predictor, looked, go_on = server.page.predictor, [], threading.Event()
     look = predictor._look
 
-    def look_slowly(snapshot, pictures):
+    def look_slowly(snapshot, pictures, among):
         looked.append(len(pictures))
         go_on.wait(20)
-        return look(snapshot, pictures)
+        return look(snapshot, pictures, among)
 
     predictor._look = look_slowly
     connection = server.connect(question(*[draw("dots", 1)] * 20))

@@ -9,7 +9,7 @@ from browsing import accessible, files, fill, names, shoot
 from conftest import QUICK, wait_for
 
 expect = pytest.importorskip("playwright.sync_api").expect
-SLOW = {**QUICK, "increment_epochs": 1_000_000}
+SLOW = {**QUICK, "increment_epochs": 100_000}
 
 
 @pytest.fixture(autouse=True)
