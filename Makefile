@@ -7,7 +7,7 @@ PIP    := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check 
 # Two processes side by side, one thread each; a file's tests stay together, as they share what they have set up.
 PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
 
-.PHONY: setup demo test test-lowest coverage lint format docs dist clean
+.PHONY: setup demo test test-lowest coverage lint format docs dist reproduce clean
 
 # Stamps say what has been installed, so that a second run installs nothing.
 $(VENV)/.setup: pyproject.toml constraints.txt
@@ -62,6 +62,12 @@ dist: $(VENV)/.setup
 	rm -rf dist
 	$(VENV)/bin/python -m build
 	$(VENV)/bin/twine check --strict dist/*
+
+# Every row of the ledger, from pictures to results/: needs the data sets, the backbones' weights and days of CPU or
+# hours of GPU. ONLY names results files: make reproduce DATA=data WEIGHTS=weights ONLY='cub200-*'
+reproduce: setup
+	@test -n "$(DATA)" -a -n "$(WEIGHTS)" || { echo "say where they are: make reproduce DATA=data WEIGHTS=weights"; exit 2; }
+	$(VENV)/bin/python benchmarks/reproduce.py --data '$(DATA)' --weights '$(WEIGHTS)' --only '$(or $(ONLY),*)' $(ARGS)
 
 lint: $(VENV)/.test
 	$(VENV)/bin/ruff check .

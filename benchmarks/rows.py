@@ -14,15 +14,14 @@ class Features:
     dataset: str
     backbone: str
     weights: str  # a file in the folder of weights
-    tf32: bool = False
 
 
 FEATURES = {
-    "cifar100-vgg16": Features("cifar100", "vgg16", "vgg16_torchvision_conv4_1.safetensors", tf32=True),
-    "cifar100-vgg19": Features("cifar100", "vgg19", "vgg19_oxford_conv4_1.safetensors", tf32=True),
-    "cifar100-resnet50": Features("cifar100", "resnet50", "resnet50_msra.safetensors", tf32=True),
+    "cifar100-vgg16": Features("cifar100", "vgg16", "vgg16_torchvision_conv4_1.safetensors"),
+    "cifar100-vgg19": Features("cifar100", "vgg19", "vgg19_oxford_conv4_1.safetensors"),
+    "cifar100-resnet50": Features("cifar100", "resnet50", "resnet50_msra.safetensors"),
     "cifar100-joined": Features("cifar100", "resnet50:joined:mirror", "resnet50_msra.safetensors"),
-    "cub200-resnet50": Features("cub200", "resnet50", "resnet50_msra.safetensors", tf32=True),
+    "cub200-resnet50": Features("cub200", "resnet50", "resnet50_msra.safetensors"),
     "cub200-joined": Features("cub200", "resnet50:joined:mirror", "resnet50_msra.safetensors"),
 }
 
@@ -38,3 +37,42 @@ class Row:
     orders: int = 5
     seeds: int = 2  # initialisations for every class order; 1 where nothing is drawn at random
     base: int | None = None  # classes in the base task; None: half of them
+
+
+PAPER = ("mas", "si", "mas-lof", "si-lof")
+CERTAIN = ("1nn", "ncm", "slda", "fecam")  # nothing is drawn at random
+RANDOM = ("ranpac", "deepncm", "icarl", "ewc", "lwf", "hat", "geppnet", "finetune")
+SLOW = ("fearnet", "fearnet-head", "gem", "gan-replay", "icwgan", "joint")  # one initialisation for each order
+
+
+def peers(dataset: str) -> list[Row]:
+    """Every other system and both bounds, on ResNet-50's features."""
+    seeds = dict.fromkeys(CERTAIN, 1) | dict.fromkeys(RANDOM, 2) | dict.fromkeys(SLOW, 1)
+    return [Row(f"{dataset}-{method}", f"{dataset}-resnet50", seeds=times) for method, times in seeds.items()]
+
+
+def paper(features: str, orders: int, seeds: int) -> list[Row]:
+    """The paper's four."""
+    return [Row(f"{features.split('-')[0]}-{method}", features, orders=orders, seeds=seeds) for method in PAPER]
+
+
+def whitened(features: str, *presets: str) -> list[Row]:
+    """The second method."""
+    return [Row(f"{features.split('-')[0]}-{preset}", features, seeds=1) for preset in presets]
+
+
+LEDGER = {
+    "cub200-resnet50": paper("cub200-resnet50", 5, 2),
+    "cub200-whitened": whitened("cub200-resnet50", "whitened", "whitened-recency"),
+    "cub200-peers": peers("cub200"),
+    "cub200-joined": whitened("cub200-joined", "whitened"),
+    "cifar100-resnet50": paper("cifar100-resnet50", 5, 2),
+    "cifar100-whitened": whitened("cifar100-resnet50", "whitened", "whitened-recency"),
+    "cifar100-peers": peers("cifar100"),
+    "cifar100-joined": whitened("cifar100-joined", "whitened"),
+    "cifar100-vgg16": [
+        *paper("cifar100-vgg16", 3, 1),
+        Row("cifar100-whitened-encoder", "cifar100-vgg16", orders=3, seeds=1),
+    ],
+    "cifar100-vgg19": paper("cifar100-vgg19", 3, 1),
+}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from engram.bench.presets import load_preset, preset_for, preset_names
+from engram.bench.results_file import read_results
 
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
 
@@ -22,7 +23,7 @@ def bench(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 def numbers(path: Path) -> list[dict]:
     """The results without what may differ from run to run."""
-    records = json.loads(path.read_text())["records"]
+    records = read_results(path)["records"]
     for record in records:
         for order in record["orders"]:
             for task in order["tasks"]:
@@ -79,7 +80,7 @@ def finished(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("bench")
     process = bench("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run", "--json", cwd=folder)
     assert process.returncode == 0, process.stderr
-    said, written = json.loads(process.stdout), json.loads((folder / "run" / "results.json").read_text())
+    said, written = json.loads(process.stdout), read_results(folder / "run" / "results.json")
     assert said["out"] == "run"
     for one, other in zip(said["records"], written["records"], strict=True):
         assert one == {key: other[key] for key in one}
@@ -88,7 +89,7 @@ def finished(tmp_path_factory) -> Path:
 
 
 def test_results_hold_every_field(finished):
-    results = json.loads((finished / "results.json").read_text())
+    results = read_results(finished / "results.json")
     assert results["format"] == 1
     run = results["run"]
     assert set(run) >= {"engram", "torch", "python", "numpy", "git_revision", "device", "started", "command", "seed"}
@@ -97,7 +98,7 @@ def test_results_hold_every_field(finished):
         assert (record["dataset"], record["backbone"]) == ("digits", "pixels")
         assert record["preset"] == f"digits-{record['method']}"
         assert record["config"]["base_epochs"] == 3
-        assert record["protocol"] == {"base": 5, "step": 1, "classes": 10, "order_seeds": [0, 1]}
+        assert record["protocol"] == {"base": 5, "step": 1, "classes": 10, "order_seeds": [0, 1], "initialisations": 1}
         assert 0.9 < record["alpha_ideal"]["accuracy"] <= 1
         assert record["alpha_ideal"]["recipe"]["hidden"] > 0
         assert record["paper_ideal"] is None  # the paper has no digits

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from statistics import fmean, stdev
 
 import numpy as np
 import pytest
@@ -130,3 +131,12 @@ def test_the_offline_ideal_picks_the_recipe_that_validates_best():
     assert ideal.validation[str(good)] > ideal.validation[str(useless)]
     assert ideal.accuracy > 0.95
     assert offline_ideal(train, test, recipes=[good]).accuracy == ideal.accuracy
+
+
+def test_the_offline_ideal_is_the_mean_over_its_seeds():
+    train, test = samples(["a", "b", "c"]), samples(["a", "b", "c"], seed=1)
+    poor = Recipe(hidden=4, epochs=1, rate=1e-2)
+    ideal = offline_ideal(train, test, recipes=[poor], seeds=(3, 4, 5))
+    alone = [offline_ideal(train, test, recipes=[poor], seeds=(seed,)).accuracy for seed in (3, 4, 5)]
+    assert len(set(alone)) > 1
+    assert (list(ideal.values), ideal.accuracy, ideal.std) == (alone, fmean(alone), stdev(alone))

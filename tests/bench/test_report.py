@@ -294,7 +294,7 @@ def _without(path: str) -> Any:
         (_without("records.0.orders.1.tasks.2.alpha_new"), "records[0].orders[1].tasks[2].alpha_new is missing"),
         (_without("records.0.confusion.labels"), "records[0].confusion.labels is missing"),
         (lambda content: content["records"].clear(), "records is empty"),
-        (lambda content: content.update(format=2), "format 2 is not known"),
+        (lambda content: content.update(format=3), "format 3 is not known"),
         (lambda content: content["records"][0].update(psi_base="high"), "records[0].psi_base is not an object"),
         (lambda content: content["records"][0]["psi_base"].update(mean=None), "records[0].psi_base.mean is null"),
     ],

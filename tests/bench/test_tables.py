@@ -14,7 +14,8 @@ from engram.bench.drawing import move_apart
 from engram.bench.inputs import load_features
 from engram.bench.presets import Preset, load_preset
 from engram.bench.results import PSI, group, load, verdict
-from engram.bench.runner import Bench, run_bench, write_json
+from engram.bench.results_file import read_results, write_json
+from engram.bench.runner import Bench, run_bench
 from engram.bench.tables import comparable_costs, in_order, write_tables
 from engram.methods import METHODS
 
@@ -54,7 +55,7 @@ def numbers(content: dict) -> list[dict]:
 
 
 def test_every_row_names_its_learner_and_counts_its_samples(finished):
-    records = {r["method"]: r for r in json.loads((finished / "results.json").read_text())["records"]}
+    records = {r["method"]: r for r in read_results(finished / "results.json")["records"]}
     assert {name: record["learner"] for name, record in records.items()} == {name: name for name in SMALL}
     kept = {
         name: [task["kept_bytes"]["stored samples"] for task in record["orders"][0]["tasks"]]
@@ -71,7 +72,7 @@ def test_every_row_names_its_learner_and_counts_its_samples(finished):
 
 
 def test_hat_is_told_the_task(finished):
-    records = {r["method"]: r for r in json.loads((finished / "results.json").read_text())["records"]}
+    records = {r["method"]: r for r in read_results(finished / "results.json")["records"]}
     assert records["hat"]["psi_new"]["mean"] == 1.0
     counts = records["hat"]["confusion"]["counts"]
     assert all(counts[i][j] == 0 for i in range(5, 10) for j in range(10) if i != j)
@@ -92,7 +93,7 @@ def test_an_interrupted_run_ends_with_the_same_numbers(finished, tmp_path):
             run_bench(plan(tmp_path), presets(), stop_after(tasks))
     results = run_bench(plan(tmp_path), presets())
     again = json.loads(json.dumps(results))
-    assert numbers(again) == numbers(json.loads((finished / "results.json").read_text()))
+    assert numbers(again) == numbers(read_results(finished / "results.json"))
 
 
 def test_progress_ends_where_the_work_does(tmp_path):
@@ -116,7 +117,7 @@ def table_after(text: str, heading: str) -> dict[str, list[str]]:
 @pytest.fixture(scope="module")
 def results(finished) -> dict:
     """The same numbers, said to be of a data set the paper has."""
-    content = json.loads((finished / "results.json").read_text())
+    content = read_results(finished / "results.json")
     for record in content["records"]:
         record["dataset"] = "cub200"
         theirs = {field: {"mean": record[field]["mean"] * 0.97 / 0.598, "values": [0.0]} for field in PSI}

@@ -10,6 +10,7 @@ import pytest
 
 from engram.bench.inputs import load_features
 from engram.bench.presets import load_preset
+from engram.bench.results_file import read_results
 from engram.bench.runner import Bench, run_bench
 
 SETTINGS = ("layers=[32, 16]", "base_epochs=2", "increment_epochs=2")
@@ -17,7 +18,7 @@ IDEAL = {"backbone": "pixels", "accuracy": 0.9, "recipe": {}, "validation": {}}
 
 
 def accuracies(results: Path) -> list[float]:
-    tasks = [t for record in json.loads(results.read_text())["records"] for o in record["orders"] for t in o["tasks"]]
+    tasks = [t for record in read_results(results)["records"] for o in record["orders"] for t in o["tasks"]]
     return [task[part] for task in tasks for part in ("alpha_base", "alpha_new", "alpha_all")]
 
 

@@ -58,7 +58,7 @@ def demonstrate(
             if progress:
                 progress(number * len(tasks) + len(courses[method]), total)
     recipe = Recipe(hidden=256, dropout=0.2, epochs=60, batch_size=64)
-    ideal = offline_ideal(data.train, data.test, recipes=[recipe], seed=seed).accuracy
+    ideal = offline_ideal(data.train, data.test, recipes=[recipe], seeds=[seed]).accuracy
     if progress:
         progress(total, total)
     return Demonstration(ideal, courses)

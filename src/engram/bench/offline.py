@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 from typing import Any, Self, cast
 
 import numpy as np
@@ -30,16 +31,21 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Ideal:
-    """The offline accuracy, the recipe that was chosen, and the validation accuracy of every candidate."""
+    """The offline accuracy, the recipe that was chosen, and the validation accuracy of every candidate.
+
+    The accuracy is the mean over initialisations, `values` one for each, `std` their standard deviation.
+    """
 
     accuracy: float
     recipe: Recipe
     validation: dict[str, float]
+    values: tuple[float, ...] = ()
+    std: float = 0.0
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`."""
-        return cls(content["accuracy"], Recipe(**content["recipe"]), content["validation"])
+        return cls(**content | {"recipe": Recipe(**content["recipe"])})
 
 
 # The candidates differ in how strongly they are held back, which is what features of different sizes disagree about.
@@ -51,16 +57,19 @@ RECIPES = (
 )
 
 
-def offline_ideal(train: Samples, test: Samples, *, recipes: Sequence[Recipe] = RECIPES, seed: int = 0) -> Ideal:
-    """Choose a recipe on a tenth of the training data, train on all of it, and measure on the test data."""
+def offline_ideal(
+    train: Samples, test: Samples, *, recipes: Sequence[Recipe] = RECIPES, seeds: Sequence[int] = (0, 1, 2)
+) -> Ideal:
+    """Choose a recipe on a tenth of the training data, train on all of it with every seed, measure on the test data."""
     validation: dict[str, float] = {}
     best = recipes[0]
     if len(recipes) > 1:
-        rest, held = train_test_split(np.arange(len(train.y)), test_size=0.1, stratify=train.y, random_state=seed)
+        rest, held = train_test_split(np.arange(len(train.y)), test_size=0.1, stratify=train.y, random_state=seeds[0])
         for recipe in recipes:
-            validation[str(recipe)] = _accuracy(train.at(rest), train.at(held), recipe, seed)
+            validation[str(recipe)] = _accuracy(train.at(rest), train.at(held), recipe, seeds[0])
         best = max(recipes, key=lambda recipe: validation[str(recipe)])
-    return Ideal(_accuracy(train, test, best, seed), best, validation)
+    values = tuple(_accuracy(train, test, best, seed) for seed in seeds)
+    return Ideal(fmean(values), best, validation, values, stdev(values) if len(values) > 1 else 0.0)
 
 
 def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float:

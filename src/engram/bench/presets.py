@@ -22,6 +22,7 @@ class Preset:
     method: str
     learner: type[Learner]
     config: Any
+    variant: str = ""  # what tells a changed preset from the one it was
 
 
 def preset_names() -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engram.bench import published
+from engram.bench.results_file import read_results
 from engram.bench.units import count
 from engram.learner import About
 from engram.methods import METHODS
@@ -218,7 +219,7 @@ def group(runs: Sequence[Run]) -> list[Group]:
 
 def _read(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return read_results(path)
     except FileNotFoundError:
         raise ValueError(f"{path} does not exist; `engram bench --out DIR` writes it") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

@@ -21,9 +21,9 @@ from engram.bench.metrics import confusion, memory_at, psi
 from engram.bench.offline import Ideal, offline_ideal
 from engram.bench.presets import Preset
 from engram.bench.protocol import Samples, TaskResult, class_order, run, split_tasks
+from engram.bench.results_file import write_json, write_results
 from engram.bench.torchrun import from_first, is_first
 from engram.io import model_file
-from engram.io.atomic import replacing
 from engram.learner import Learner, Progress, State
 
 Json = dict[str, Any]
@@ -41,12 +41,17 @@ class Bench:
     base: int
     step: int = 1
     order_seeds: Sequence[int] = (0, 1, 2)
+    initialisations: int = 1  # how often every class order is run
     device: str = "auto"
     checkpoint_every: float = 0.0  # seconds between checkpoints; 0 makes one after every task
 
+    def courses(self) -> list[tuple[int, int]]:
+        """Every class order with every initialisation."""
+        return [(order, number) for order in self.order_seeds for number in range(self.initialisations)]
+
     def work(self, presets: Sequence[Preset]) -> float:
         """How much there is to do, in samples x epochs."""
-        return len(self.order_seeds) * sum(self.row_work(preset) for preset in presets)
+        return len(self.courses()) * sum(self.row_work(preset) for preset in presets)
 
     def row_work(self, preset: Preset) -> float:
         """One row on one class order, classes taken to be of one size."""
@@ -61,32 +66,39 @@ BenchProgress = Callable[[str, int, int, int, Progress | None, float], None]
 
 def run_bench(bench: Bench, presets: Sequence[Preset], progress: BenchProgress | None = None) -> Json:
     """Run every preset on every class order and write `results.json`; what was finished before is not run again."""
-    ideal = _ideal(bench)
-    records = []
+    measure_ideal(bench)
     done = 0.0
     for preset in presets:
-        orders = []
-        for seed in bench.order_seeds:
-            orders.append(_run_order(bench, preset, seed, progress, done))
+        for order, initialisation in bench.courses():
+            run_course(bench, preset, order, initialisation, progress, done)
             done += bench.row_work(preset)
-        records.append(_record(bench, preset, ideal, orders))
-    results = {"format": 1, "run": _about(bench), "records": records}
-    write_json(bench.out / "results.json", results)
+    results = {"format": 1, "run": about(bench), "records": [make_record(bench, preset) for preset in presets]}
+    write_results(bench.out / "results.json", results)
     return results
 
 
-def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress | None, done: float) -> Json:
-    """One preset on one class order, from the last checkpoint on; when it is finished only numbers stay on disk."""
+def run_course(
+    bench: Bench,
+    preset: Preset,
+    seed: int,
+    initialisation: int,
+    progress: BenchProgress | None = None,
+    done: float = 0.0,
+) -> Json:
+    """One preset on one class order, from the last checkpoint on; when it is finished only numbers stay on disk.
+
+    The order has its seed. What the learner draws, its first weights above all, has another for every initialisation.
+    """
     order = class_order(bench.train.y.tolist(), seed)
     tasks = split_tasks(order, bench.base, bench.step)
     files = _Files(
-        bench.out / "state" / f"{preset.name}-order{seed}",
+        bench.out / "state" / (f"{preset.name}-order{seed}" + (f"-init{initialisation}" if initialisation else "")),
         {"config": _plain(preset.config), "backbone": bench.backbone, "order": order, "tasks": tasks},
     )
     if finished := from_first(files.finished):
         return finished
     learner, results = files.resume(preset.learner, bench.device)
-    learner = learner or preset.learner(preset.config, seed=seed, device=bench.device)
+    learner = learner or preset.learner(preset.config, seed=seed + 1000 * initialisation, device=bench.device)
     saved = time.monotonic()
     sizes = [len(bench.train.of(task).y) for task in tasks]
     work = [size * preset.learner.passes(preset.config, number == 0) for number, size in enumerate(sizes)]
@@ -109,6 +121,7 @@ def _run_order(bench: Bench, preset: Preset, seed: int, progress: BenchProgress 
             saved = time.monotonic()
     course = {
         "seed": seed,
+        "init": initialisation,
         "classes": order,
         "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
         "confusion": confusion(learner, bench.test, tasks),
@@ -167,7 +180,7 @@ class _Files:
             raise ValueError(f"{folder} holds another run's work; choose another --out, or remove that folder")
 
 
-def _ideal(bench: Bench) -> Ideal:
+def measure_ideal(bench: Bench) -> Ideal:
     """The offline accuracy, measured once per folder."""
     path = bench.out / "state" / "ideal.json"
 
@@ -182,7 +195,10 @@ def _ideal(bench: Bench) -> Ideal:
     return ideal
 
 
-def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) -> Json:
+def make_record(bench: Bench, preset: Preset) -> Json:
+    """A row of the results: everything that was measured, and what it comes to."""
+    ideal = measure_ideal(bench)
+    orders = [run_course(bench, preset, order, initialisation) for order, initialisation in bench.courses()]
     courses = [[TaskResult(**task) for task in order["tasks"]] for order in orders]
     constant = published.IDEAL.get(bench.dataset)
     return {
@@ -191,12 +207,14 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
         "method": preset.method,
         "learner": preset.learner.method,
         "preset": preset.name,
+        **({"name": preset.variant} if preset.variant else {}),
         "config": _plain(preset.config),
         "protocol": {
             "base": bench.base,
             "step": bench.step,
             "classes": len(orders[0]["classes"]),
             "order_seeds": list(bench.order_seeds),
+            "initialisations": bench.initialisations,
         },
         "alpha_ideal": asdict(ideal),
         **_psi(courses, ideal.accuracy),
@@ -205,7 +223,8 @@ def _record(bench: Bench, preset: Preset, ideal: Ideal, orders: Sequence[Json]) 
         "final_accuracy": _over_orders(course[-1].alpha_all for course in courses),
         "forgetting": _over_orders(course[-1].forgetting for course in courses),
         "orders": [
-            {key: order[key] for key in ("seed", "classes")} | {"tasks": [_shorten(task) for task in order["tasks"]]}
+            {key: order[key] for key in ("seed", "init", "classes")}
+            | {"tasks": [_shorten(task) for task in order["tasks"]]}
             for order in orders
         ],
         "confusion": orders[0]["confusion"],
@@ -223,14 +242,15 @@ def _over_orders(found: Iterable[float]) -> Json:
     return {"mean": fmean(values), "std": stdev(values) if len(values) > 1 else 0.0, "values": values}
 
 
-def _about(bench: Bench) -> Json:
+def about(bench: Bench) -> Json:
+    """What was run, when, where, and by which revision."""
     cpu = platform.processor() or platform.machine()
     return {
         "engram": engram.__version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "git_revision": _git_revision(),
+        "git_revision": git_revision(),
         "device": torch.cuda.get_device_name() if bench.train.X.is_cuda else cpu,
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -239,7 +259,8 @@ def _about(bench: Bench) -> Json:
     }
 
 
-def _git_revision() -> str | None:
+def git_revision() -> str | None:
+    """The commit that this code is of, where it is a working copy."""
     source = Path(__file__).parent
     try:
         done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=False)
@@ -255,12 +276,3 @@ def _shorten(task: Json) -> Json:
 def _plain(config: Any) -> Any:
     """As it is when it has been read back."""
     return json.loads(json.dumps(asdict(config)))
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Atomically: a reader, or a resumed run, sees the old file or the new. The first of several processes writes."""
-    if not is_first():
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary:
-        Path(temporary).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")

@@ -55,6 +55,7 @@ class Protocol:
     """How the classes arrive, and how it is run."""
 
     orders: Annotated[int, typer.Option(min=1, help="Class orders, seeded 0, 1, …")] = 3
+    seeds: Annotated[int, typer.Option(min=1, help="Initialisations of the network for every class order.")] = 1
     base: Annotated[int | None, typer.Option(help="Classes in the base task (default: half).")] = None
     step: Annotated[int, typer.Option(min=1, help="Classes in every later task.")] = 1
     tf32: Annotated[bool, typer.Option("--tf32", help="Faster, less exact matrix products on a GPU.")] = False
@@ -97,6 +98,7 @@ def bench(
             base=protocol.base or len(set(inputs.train.y.tolist())) // 2,
             step=protocol.step,
             order_seeds=range(protocol.orders),
+            initialisations=protocol.seeds,
             device=source.device,
             checkpoint_every=protocol.checkpoint_every,
         )

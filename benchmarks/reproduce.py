@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""Run the ledger: every row of benchmarks/rows.py, from pictures to results files.
+
+    make reproduce DATA=data WEIGHTS=weights                 # everything; hours on a GPU
+    make reproduce DATA=data WEIGHTS=weights ONLY='cub200-*' # the results files whose names fit
+
+A row on one class order with one initialisation is a job; jobs run side by side, and what has ended is not run again,
+so that a stopped run goes on. A results file is written when all its rows have ended, all of one revision: a working
+copy with changes is refused, since its numbers could not be made again. Which revision, features, weights and
+environment they are of is written by this script alone.
+"""
+
+import argparse
+import fnmatch
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from pool import run_jobs
+from rows import FEATURES, LEDGER, Row
+
+from engram.bench.inputs import export_features, import_features, load_features
+from engram.bench.presets import Preset, load_preset
+from engram.bench.protocol import Samples
+from engram.bench.results_file import write_json, write_results
+from engram.bench.runner import Bench, about, git_revision, make_record, measure_ideal, run_course
+
+ROOT = Path(__file__).resolve().parents[1]
+GROUPS = LEDGER
+# Their steps move all weights of large networks: matrix products in TF32, which changes no mean of Ψ by more than .004.
+TF32 = ("mas", "si", "mas-lof", "si-lof", "whitened-encoder")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, metavar="DIR", help="where the data sets are")
+    parser.add_argument("--weights", type=Path, required=True, metavar="DIR", help="where the backbones' files are")
+    parser.add_argument(
+        "--only", default="*", metavar="NAMES", help="results files to make, like 'cub200-*,cifar100-vgg16'"
+    )
+    parser.add_argument("--results", type=Path, default=ROOT / "results", metavar="DIR")
+    parser.add_argument(
+        "--work", type=Path, default=ROOT / "build" / "reproduce", metavar="DIR", help="unfinished work"
+    )
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1) - 2))
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="stop then; the next run goes on")
+    asked = parser.parse_args()
+    began = time.monotonic()
+    try:
+        revision = clean_revision()
+        wanted = {name: rows for name, rows in GROUPS.items() if fits(name, asked.only)}
+        if not wanted:
+            raise ValueError(f"no results file is called {asked.only}; there are {', '.join(GROUPS)}")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    keys = list(dict.fromkeys(row.features for rows in wanted.values() for row in rows))
+    known = {key: make_features(key, asked) for key in keys}
+    work = asked.work / revision[:12]
+    todo = sorted(
+        {job for rows in wanted.values() for row in rows for job in jobs_of(row)}, key=functools.partial(cost, known)
+    )
+    setup = (asked.work, work, asked.device)
+    devices: dict[str, str] = {}
+    left = asked.limit_seconds - (time.monotonic() - began)
+    for number, (job, answer) in enumerate(run_jobs(run_job, todo, asked.workers, set_up, setup, left), 1):
+        if isinstance(answer, Exception):
+            said = f"failed, {answer!r}"
+        else:
+            seconds, devices[job[0]] = answer
+            said = f"{seconds:.1f} s"
+        print(f"{time.monotonic() - began:7.1f} s  {number}/{len(todo)}  {title(job)}: {said}", flush=True)
+    whole = True
+    for name, rows in wanted.items():
+        if all(finished(work, job) for row in rows for job in jobs_of(row)):
+            assemble(name, rows, known, asked, work, devices)
+            print(f"{asked.results / name}.json", flush=True)
+        else:
+            whole = False
+            print(f"{name}: not all rows have ended; run the same command again", file=sys.stderr)
+    return 0 if whole else 1
+
+
+def clean_revision() -> str:
+    """The commit that this working copy is of, if it has no changes of its own."""
+    changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False)
+    revision = git_revision()
+    if changed.returncode or revision is None:
+        raise ValueError("this is no git working copy, so nobody could say which revision the numbers are of")
+    if changed.stdout:
+        raise ValueError(f"the working copy has changes; commit or stash them first:\n{changed.stdout.rstrip()}")
+    return revision
+
+
+def fits(name: str, patterns: str) -> bool:
+    """Whether a results file was asked for."""
+    return any(fnmatch.fnmatchcase(name, pattern.strip()) for pattern in patterns.split(","))
+
+
+def make_features(key: str, asked: argparse.Namespace) -> dict:
+    """Features as a file for the workers; what is known of them, their hash and labels, in another beside it."""
+    path, facts = asked.work / "features" / f"{key}.safetensors", asked.work / "features" / f"{key}.json"
+    if facts.exists():
+        return json.loads(facts.read_text())
+    source = FEATURES[key]
+    weights = asked.weights / source.weights
+    inputs = load_features(
+        source.dataset,
+        asked.data,
+        backbone=source.backbone,
+        weights=weights,
+        cache=asked.work / "cache",
+        device=asked.device,
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    export_features(path, source.dataset, inputs)
+    content = {
+        "dataset": source.dataset,
+        "backbone": inputs.backbone,
+        "features_sha256": hash_of(inputs.train, inputs.test),
+        "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        "labels": {"train": inputs.train.y.tolist(), "test": inputs.test.y.tolist()},
+    }
+    write_json(facts, content)
+    print(f"features {key}: {len(inputs.train.y):,} and {len(inputs.test.y):,}", flush=True)
+    return content
+
+
+def hash_of(*parts: Samples) -> str:
+    """Of all numbers and all labels, in their order."""
+    digest = hashlib.sha256()
+    for samples in parts:
+        digest.update(np.ascontiguousarray(samples.X.cpu().numpy()))
+        digest.update("\n".join(map(str, samples.y.tolist())).encode())
+    return digest.hexdigest()
+
+
+# A job is (features, row, class order, initialisation); row None measures α_ideal.
+Job = tuple[str, Row | None, int, int]
+
+
+def jobs_of(row: Row) -> list[Job]:
+    """α_ideal of the features, and every class order with every initialisation; name and counts are not a job's own."""
+    plain = replace(row, name="", orders=0, seeds=0)
+    courses = [(row.features, plain, order, init) for order in range(row.orders) for init in range(row.seeds)]
+    return [(row.features, None, 0, 0), *courses]
+
+
+def title(job: Job) -> str:
+    """For a line of progress."""
+    key, row, order, init = job
+    return f"{key} α_ideal" if row is None else f"{preset_of(row).name} on {key}, order {order}, initialisation {init}"
+
+
+def cost(known: dict, job: Job) -> tuple[int, float]:
+    """Features by features, since a worker holds one set of them; long jobs first, so that none runs on alone."""
+    key, row, *_ = job
+    place = list(known).index(key)
+    return place, -float("inf") if row is None else -bench_of(row, known[key], Path()).row_work(preset_of(row))
+
+
+def preset_of(row: Row) -> Preset:
+    """The preset as the row has it, under a name that says how it was changed."""
+    preset = load_preset(row.preset, row.settings)
+    changes = [*row.settings, *([f"base={row.base}"] if row.base else [])]
+    return replace(preset, name="+".join([row.preset, *changes]).replace("/", "-"), variant=row.name)
+
+
+def bench_of(row: Row, facts: dict, work: Path, inputs=None, device: str = "auto") -> Bench:
+    """The benchmark of one row; without features it can say what there is to do and read what was done."""
+    labels = {split: np.asarray(facts["labels"][split]) for split in ("train", "test")}
+    empty = {split: Samples(torch.empty(len(y), 0), y) for split, y in labels.items()}
+    return Bench(
+        dataset=facts["dataset"],
+        backbone=facts["backbone"],
+        train=inputs.train if inputs else empty["train"],
+        test=inputs.test if inputs else empty["test"],
+        out=work / row.features,
+        base=row.base or len(set(labels["train"].tolist())) // 2,
+        order_seeds=range(row.orders),
+        initialisations=row.seeds,
+        device=device,
+        checkpoint_every=600.0,
+    )
+
+
+def set_up(*folders) -> None:
+    """What a worker has to know, once."""
+    global SETUP
+    SETUP = folders
+
+
+@functools.lru_cache(maxsize=1)
+def worker_features(key: str):
+    store, _, device = SETUP
+    facts = json.loads((store / "features" / f"{key}.json").read_text())
+    return import_features(store / "features" / f"{key}.safetensors", facts["dataset"], device), facts
+
+
+def run_job(job: Job) -> tuple[float, str]:
+    """Do it, in a worker; the seconds it took, and on what."""
+    began = time.perf_counter()
+    key, row, order, init = job
+    _, work, device = SETUP
+    inputs, facts = worker_features(key)
+    where = torch.cuda.get_device_name() if inputs.train.X.is_cuda else platform.processor() or platform.machine()
+    torch.set_float32_matmul_precision("high" if row and preset_of(row).method in TF32 else "highest")
+    if row is None:
+        measure_ideal(bench_of(Row("", key), facts, work, inputs, device))
+    else:
+        run_course(bench_of(row, facts, work, inputs, device), preset_of(row), order, init)
+    if inputs.train.X.is_cuda:
+        torch.cuda.empty_cache()
+    return time.perf_counter() - began, where
+
+
+def finished(work: Path, job: Job) -> bool:
+    """Whether what the job makes is there."""
+    key, row, order, init = job
+    state = work / key / "state"
+    if row is None:
+        return (state / "ideal.json").exists()
+    name = f"{preset_of(row).name}-order{order}" + (f"-init{init}" if init else "")
+    return (state / name / "course.json").exists()
+
+
+def assemble(name: str, rows: list[Row], known: dict, asked: argparse.Namespace, work: Path, devices: dict) -> None:
+    """The results file of some rows, and what they were run with."""
+    records = [make_record(bench_of(row, known[row.features], work), preset_of(row)) for row in rows]
+    key = rows[0].features
+    facts = known[key]
+    run = about(bench_of(rows[0], facts, work)) | {
+        "device": devices[key],
+        "float32_matmul_precision": {"high": list(TF32), "highest": "all others"},
+        "command": f"make reproduce DATA=data WEIGHTS=weights ONLY={name}",
+        "side_by_side": asked.workers,
+        "features_sha256": facts["features_sha256"],
+        "weights": FEATURES[key].weights,
+        "weights_sha256": facts["weights_sha256"],
+        "environment": write_environment(asked.results),
+    }
+    write_results(asked.results / f"{name}.json", {"format": 1, "run": run, "records": records})
+
+
+def write_environment(folder: Path) -> str:
+    """System, GPU and every package with its version, in a file named after its content."""
+    cuda = torch.cuda.is_available()
+    lines = [
+        f"python {platform.python_version()}",
+        f"system {platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        f"gpu {torch.cuda.get_device_name() if cuda else 'none'}",
+        f"cuda {torch.version.cuda or 'none'}, cudnn {torch.backends.cudnn.version() or 'none'}",
+        *sorted({f"{d.metadata['Name']}=={d.version}" for d in importlib.metadata.distributions()}, key=str.lower),
+    ]
+    text = "\n".join(lines) + "\n"
+    path = folder / "environments" / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return f"environments/{path.name}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""A results file on disk: numbers as JSON, one list for each column, and confusion matrices compressed beside it.
+
+What has been read is as the runner made it, so that nobody else has to know. Format 1, which older files have, is one
+object for each task with the confusion matrix inside.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram.bench.torchrun import is_first
+from engram.io.atomic import replacing
+
+Json = dict[str, Any]
+FORMAT = 2
+# A class order's own, however the network was initialised: written with its first initialisation alone.
+_OF_ORDER = ("kept_bytes", "peak_memory_bytes")
+
+
+def write_results(path: Path, results: Json) -> None:
+    """Write `path` and, where there are confusion matrices, `confusion_file(path)`.
+
+    A confusion matrix is of the first class order, its rows and columns in the order of learning.
+    """
+    records = [{k: v for k, v in record.items() if k != "confusion"} for record in results["records"]]
+    packed = [record | {"orders": _pack_orders(record["orders"])} for record in records]
+    matrices = {
+        str(number): np.asarray(record["confusion"]["counts"], dtype=np.int32)
+        for number, record in enumerate(results["records"])
+        if record.get("confusion")
+    }
+    if matrices and is_first():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(confusion_file(path)) as temporary, Path(temporary).open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **matrices)
+    write_json(path, results | {"format": FORMAT, "records": packed})
+
+
+def read_results(path: Path) -> Any:
+    """What was written, as it was before; whatever is not of format 2 is given as it is, for a reader to judge."""
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        return content
+    try:
+        records = [record | {"orders": _unpack_orders(record["orders"])} for record in content["records"]]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is not a results file of `engram bench`: its columns are damaged ({error})") from None
+    if confusion_file(path).exists():
+        with np.load(confusion_file(path), allow_pickle=False) as matrices:
+            for number, record in enumerate(records):
+                if str(number) in matrices:
+                    labels = record["orders"][0]["classes"]
+                    record["confusion"] = {"labels": labels, "counts": matrices[str(number)].tolist()}
+    return content | {"format": 1, "records": records}
+
+
+def confusion_file(path: Path) -> Path:
+    """Where the confusion matrices of a results file are."""
+    return path.with_suffix(".confusion.npz")
+
+
+def _pack_orders(orders: list[Json]) -> list[Json]:
+    packed, seen = [], set()
+    for order in orders:
+        columns = _columns(order["tasks"])
+        if order["seed"] in seen:
+            columns = {name: column for name, column in columns.items() if name not in _OF_ORDER}
+        kept = {k: v for k, v in order.items() if k != "classes" or order["seed"] not in seen}
+        packed.append(kept | {"tasks": columns})
+        seen.add(order["seed"])
+    return packed
+
+
+def _columns(tasks: list[Json]) -> Json:
+    """Of a list of objects one object of lists, the same again for objects inside; what one of them lacks is 0."""
+    names = dict.fromkeys(name for task in tasks for name in task)
+    columns = {name: [task.get(name, 0) for task in tasks] for name in names}
+    return {n: _columns(column) if isinstance(column[0], dict) else column for n, column in columns.items()}
+
+
+def _unpack_orders(orders: list[Json]) -> list[Json]:
+    first: dict[int, Json] = {}
+    unpacked = []
+    for order in orders:
+        of_order = first.setdefault(order["seed"], order)
+        columns = {name: of_order["tasks"][name] for name in _OF_ORDER if name in of_order["tasks"]} | order["tasks"]
+        unpacked.append({"classes": of_order["classes"]} | order | {"tasks": _rows(columns)})
+    return unpacked
+
+
+def _rows(columns: Json) -> list[Json]:
+    """The inverse of `_columns`."""
+    lists = {name: _rows(column) if isinstance(column, dict) else column for name, column in columns.items()}
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Atomically: a reader, or a resumed run, sees the old file or the new. The first of several processes writes."""
+    if not is_first():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary:
+        Path(temporary).write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n", "utf-8")

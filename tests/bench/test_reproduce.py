@@ -1,0 +1,123 @@
+"""The ledger is run from a clean working copy, goes on where it stopped, and says itself what it was run with."""
+
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from engram.bench.inputs import load_features
+from engram.bench.offline import Ideal, Recipe
+from engram.bench.presets import load_preset
+from engram.bench.results_file import read_results, write_json
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+rows = pytest.importorskip("rows")
+reproduce = pytest.importorskip("reproduce")
+
+QUICK = ("base_epochs=2", "increment_epochs=1", "increment_rate=1e-4")
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "none.safetensors").write_bytes(b"weights")
+    groups = {
+        "digits-two": [
+            rows.Row("digits-mas", "digits", QUICK, orders=2, seeds=2),
+            rows.Row("digits-mas", "digits", (*QUICK, "lambda_reg=0"), "λ_reg = 0", orders=1, seeds=1, base=3),
+        ],
+        "digits-same": [rows.Row("digits-mas", "digits", QUICK, "as published", orders=1, seeds=1)],
+        "other": [rows.Row("digits-si", "digits", QUICK)],
+    }
+    monkeypatch.setattr(reproduce, "GROUPS", groups)
+    monkeypatch.setattr(reproduce, "FEATURES", {"digits": rows.Features("digits", "pixels", "none.safetensors")})
+    monkeypatch.setattr(reproduce, "clean_revision", lambda: "0123456789abcdef")
+    ideal = asdict(Ideal(0.9, Recipe(), {}, (0.8, 1.0), 0.1)) | {"backbone": "pixels"}
+    write_json(tmp_path / "w" / "0123456789ab" / "digits" / "state" / "ideal.json", ideal)
+    return tmp_path
+
+
+def run(folders, monkeypatch, only, *more):
+    places = {
+        "--data": folders,
+        "--weights": folders / "weights",
+        "--results": folders / "results",
+        "--work": folders / "w",
+    }
+    arguments = [text for name, path in places.items() for text in (name, str(path))]
+    command = ["reproduce.py", *arguments, "--only", only, "--device", "cpu", "--workers", "1", *more]
+    monkeypatch.setattr(sys, "argv", command)
+    return reproduce.main()
+
+
+def test_rows_are_run_once_and_written_with_what_they_were_run_with(folders, monkeypatch, capsys):
+    assert run(folders, monkeypatch, "digits-*") == 0
+    said = capsys.readouterr().out
+    assert said.count("digits-mas+") == 5  # two orders x two initialisations, the variant, and no job twice
+    assert not (folders / "results" / "other.json").exists()
+    two, same = (read_results(folders / "results" / f"digits-{name}.json") for name in ("two", "same"))
+    plain, variant = two["records"]
+    assert [(o["seed"], o["init"]) for o in plain["orders"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    final = plain["final_accuracy"]["values"]
+    assert len(set(final)) > 2  # another initialisation is another network
+    assert (variant["name"], variant["config"]["lambda_reg"], variant["protocol"]["base"]) == ("λ_reg = 0", 0, 3)
+    assert same["records"][0]["orders"] == plain["orders"][:1]  # the same job, not another one
+    assert plain["alpha_ideal"]["values"] == [0.8, 1.0]
+    inputs = load_features("digits")
+    about = two["run"]
+    assert about["features_sha256"] == reproduce.hash_of(inputs.train, inputs.test)
+    assert about["weights_sha256"] == hashlib.sha256(b"weights").hexdigest()
+    assert about["command"] == "make reproduce DATA=data WEIGHTS=weights ONLY=digits-two"
+    environment = (folders / "results" / about["environment"]).read_text()
+    assert f"torch=={about['torch'].split('+')[0]}" in environment
+
+    course = next((folders / "w").rglob(f"digits-mas+{'+'.join(QUICK)}-order1/course.json"))
+    content = json.loads(course.read_text())
+    content["content"]["tasks"][-1]["alpha_all"] = 0.125
+    course.write_text(json.dumps(content))
+    next((folders / "w").rglob("*-order0/course.json")).unlink()
+    assert run(folders, monkeypatch, "digits-two") == 0
+    again = read_results(folders / "results" / "digits-two.json")["records"][0]["final_accuracy"]["values"]
+    assert again == [*final[:2], 0.125, final[3]]  # what had ended is kept, what was missing is made again
+
+
+def test_what_did_not_end_in_time_leaves_no_results_file(folders, monkeypatch, capsys):
+    assert run(folders, monkeypatch, "other", "--limit-seconds", "0") == 1
+    assert "other: not all rows have ended; run the same command again" in capsys.readouterr().err
+    assert not (folders / "results").exists()
+
+
+def test_a_name_that_is_none_is_one_line(folders, monkeypatch, capsys):
+    assert run(folders, monkeypatch, "cub201-*") == 2
+    assert capsys.readouterr().err == "no results file is called cub201-*; there are digits-two, digits-same, other\n"
+
+
+def test_a_working_copy_with_changes_is_refused(tmp_path, monkeypatch):
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=tmp_path, check=True)
+
+    monkeypatch.setattr(reproduce, "ROOT", tmp_path)
+    with pytest.raises(ValueError, match="no git working copy"):
+        reproduce.clean_revision()
+    git("init", "--quiet")
+    (tmp_path / "a.py").write_text("1")
+    with pytest.raises(ValueError, match=r"has changes; commit or stash them first:\n\?\? a.py"):
+        reproduce.clean_revision()
+    git("add", "a.py")
+    git("commit", "--quiet", "--message", "a")
+    assert len(reproduce.clean_revision()) == 40
+
+
+def test_every_row_of_the_ledger_can_be_run():
+    for name, group in reproduce.GROUPS.items():
+        assert len({row.features for row in group}) == 1, name
+        for row in group:
+            preset = reproduce.preset_of(row)
+            assert preset.dataset == rows.FEATURES[row.features].dataset == name.split("-")[0]
+            assert preset.config == load_preset(row.preset, row.settings).config
