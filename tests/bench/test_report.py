@@ -15,8 +15,9 @@ from PIL import Image
 from engram.bench import published
 from engram.bench.drawing import COLOURS
 from engram.bench.figures import block_share, confusion_rates
+from engram.bench.presets import load_preset
 from engram.bench.report import write_report
-from engram.bench.results import group, load
+from engram.bench.results import group, load, method_title
 
 NASTY = '<b>&"'
 NAMES = ["apple", "bear", "$2 and $3", NASTY, "elm", "fox"]
@@ -138,6 +139,16 @@ def test_the_published_numbers():
     assert published.PSI["cifar100"]["fearnet"] == (0.927, 0.824, 0.947)
     assert published.PSI["cub200"]["si-lof"] == (0.813, 0.639, 0.737)
     assert published.PSI["cub200"]["1nn"] == (0.746, 0.434, 0.694)
+
+
+@pytest.mark.parametrize("dataset", ["cifar100", "cub200"])
+def test_the_row_called_fearnet_sleeps_as_published_and_ours_is_another(dataset):
+    row, ours = load_preset(f"{dataset}-fearnet"), load_preset(f"{dataset}-fearnet-head")
+    assert (row.method, row.config.sleep_trains) == ("fearnet", "all")
+    assert (ours.method, ours.config.sleep_trains) == ("fearnet-head", "head")
+    assert method_title(row.method) == "FearNet"
+    assert method_title(ours.method) == "FearNet, head-only sleeps (ours)"
+    assert ours.method not in published.PSI[dataset]
     assert published.IDEAL == {"cifar100": 0.699, "cub200": 0.598}
     assert published.MEMORY["icarl"] == {100: 24.8e6, 1000: 247.8e6}
     assert published.MEMORY["si"] == {100: 0.8e6, 1000: 8.2e6}

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from engram.engine import FAST, PLAIN, Engine, engine_for, fast
+from engram.engine import FAST, PLAIN, Engine, Penalty, Schedule, engine_for, fast
 from engram.learner import Progress
 from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.nn.consolidation import make_rule
 from engram.testing import blobs
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -74,6 +75,31 @@ def test_fast_training_is_plain_training(rule, pairs, compiles, device, float64,
     assert_equal(ours, theirs, 1e-10)
     assert [(p.phase, p.epoch) for p in our_losses] == [(p.phase, p.epoch) for p in their_losses]
     assert [p.loss for p in our_losses] == pytest.approx([p.loss for p in their_losses], rel=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("rule", ["mas", "si"])
+def test_fast_gradient_descent_is_plain_gradient_descent(rule, device, float64):
+    """With a decaying rate, a penalty and a trace; a batch is larger than the rest."""
+    random = np.random.default_rng(0)
+    x, start = (torch.from_numpy(random.normal(size=size)).to(device) for size in ((25, 3), (3, 2)))
+    labels = torch.arange(25, device=device) % 2
+    found = []
+    for engine in (FAST, PLAIN):
+        w, trace = start.clone(), torch.zeros_like(start)
+        trainer = engine.trainer(
+            {"w": w},
+            10,
+            torch.Generator(device).manual_seed(1),
+            rule=make_rule(rule, 1e-3),
+            penalty=Penalty({"w": torch.ones_like(w)}, {"w": torch.zeros_like(w)}, 0.1),
+            trace={"w": trace},
+        )
+        loss = lambda x, y, pairs, w=w: torch.nn.functional.cross_entropy(x @ w, y)  # noqa: E731
+        trainer.run("base", loss, x, labels, Schedule(6, 0.1, 0.5, 2, "sgd"), False)
+        found.append({"w": w.detach(), "trace": trace})
+    assert not torch.equal(found[0]["w"], start)
+    assert_equal(found[0], found[1], 1e-12)
 
 
 @pytest.mark.parametrize("rule", ["mas", "si"])

@@ -47,6 +47,16 @@ QUICK: dict[str, dict[str, object]] = {
         "gan_increment_epochs": 20,
         "gan_rate": 1e-2,
     },
+    "icwgan": {
+        **SOFTMAX,
+        "replayed": 60,
+        "candidates": 2,
+        "noise": 8,
+        "gan_width": 32,
+        "gan_base_epochs": 60,
+        "gan_increment_epochs": 20,
+        "gan_rate": 1e-2,
+    },
     "finetune": SOFTMAX,
     "joint": SOFTMAX,
 }

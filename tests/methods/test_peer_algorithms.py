@@ -9,7 +9,7 @@ import torch
 from peers import make
 
 from engram.bench.metrics import memory_at
-from engram.methods import gan_replay, gem, hat
+from engram.methods import gan_replay, gem, hat, icwgan
 from engram.methods.ewc import fisher
 from engram.methods.fearnet import draw, encode, judge, unit
 from engram.methods.icarl import herd
@@ -214,6 +214,21 @@ def test_gems_step_makes_no_memory_worse():
     torch.testing.assert_close(torch.cat([g.flatten() for g in followed]), projected, rtol=1e-3, atol=1e-6)
 
 
+def test_gems_step_is_plain_sgd_where_it_is_told_so():
+    """One step of the increment, and the base as ever."""
+    step = {"optimizer": "sgd", "increment_epochs": 1, "batch_size": 64, "increment_rate": 0.3}
+    learner = taught("gem", (["a", "b"],), **step)
+    assert same_network(learner, taught("gem", (["a", "b"],), **{**step, "optimizer": "amsgrad"}))
+    task = plain_task(learner, ["c"])
+    network = {name: tensor.requires_grad_() for name, tensor in learner._network(task).items()}
+    parameters = growing.parameters(network)
+    loss = learner._loss(network, task)(task.features, task.targets, None)
+    gradients = torch.autograd.grad(loss, list(parameters.values()))
+    learner.learn(task.features.numpy(), ["c"] * 24)
+    for (name, theta), gradient in zip(parameters.items(), gradients, strict=True):
+        torch.testing.assert_close(learner.tensors[name], theta.detach() - 0.3 * gradient)
+
+
 def test_the_gans_dreams_are_of_the_class_asked_for():
     learner = taught("gan-replay", (["a", "b", "c"],), gan_base_epochs=300, gan_rate=3e-3)
     X, y = blobs(["a", "b", "c"])
@@ -232,6 +247,59 @@ def test_gan_replay_learns_from_its_dreams():
     for each in (learner, spoilt):
         each.learn(*blobs(["c"]))
     assert not same_network(learner, spoilt)
+
+
+def plain_task(learner: TensorLearner, names: list[str], n: int = 24) -> Task:
+    """A task of the classes named, as the learner would see it."""
+    X, y = blobs(names, n=n, seed=5)
+    labels = [*learner.labels, *(name for name in names if name not in learner.labels)]
+    targets = torch.tensor([labels.index(label) for label in y])
+    return Task(torch.from_numpy(X).float(), targets, labels, len(learner.labels))
+
+
+def test_icwgans_loss_is_the_cross_entropy_and_the_distillation_at_temperature_2():
+    """By hand, with weights that differ: the label among all classes, the old network's answers among the old ones."""
+    learner = taught("icwgan", lambda_old=3.0, dropout=0.0)
+    task = plain_task(learner, ["d"])
+    network = learner._network(task)
+    x, y = learner._training_data(task)
+    answers = growing.logits(network, x)
+    label = -answers.log_softmax(dim=1)[torch.arange(len(y)), y].mean()
+    wanted = (growing.logits(learner.tensors, x) / 2).softmax(dim=1)
+    distilled = -(wanted * (answers[:, :3] / 2).log_softmax(dim=1)).sum(dim=1).mean()
+    torch.testing.assert_close(learner._loss(network, task)(x, y, None), label + 3 * distilled)
+
+
+def test_icwgan_trains_on_as_many_samples_of_every_class():
+    learner = taught("icwgan", replayed=10_000)
+    _, targets = learner._training_data(plain_task(learner, ["d"]))
+    assert torch.bincount(targets).tolist() == [24, 24, 24, 24]
+    _, targets = learner._training_data(plain_task(learner, ["b", "d"], n=7))  # "b" is there already
+    assert torch.bincount(targets).tolist() == [7, 7, 7, 7]
+    few = taught("icwgan", replayed=30)
+    _, targets = few._training_data(plain_task(few, ["d"]))
+    assert torch.bincount(targets).tolist() == [10, 10, 10, 24]  # no more dreams than `replayed`
+
+
+def test_icwgan_chooses_the_dreams_the_old_network_is_surest_of():
+    learner = taught("icwgan", candidates=5)
+    task = plain_task(learner, ["d"])
+    x, y = learner._training_data(task)
+    dreamt = learner._dream(y[24:].repeat_interleave(5)).reshape(len(y) - 24, 5, -1)
+    sure = growing.logits(learner.tensors, dreamt).softmax(dim=2)
+    for row, target in enumerate(y[24:]):
+        assert torch.equal(x[24 + row], dreamt[row, sure[row, :, target].argmax()])
+    assert len(dreamt.flatten(0, 1).unique(dim=0)) == dreamt.shape[0] * 5
+    one = icwgan.select_representative(learner.tensors, dreamt[:, 0], y[24:], 1)
+    assert torch.equal(one, dreamt[:, 0])
+
+
+def test_icwgans_gan_learns_from_all_its_dreams_and_not_from_the_chosen():
+    plain, choosy = taught("icwgan", candidates=1), taught("icwgan", candidates=5)
+    assert not same_network(plain, choosy)
+    for name in plain.tensors:
+        if name.startswith(("consolidation.", "classes.")):
+            assert torch.equal(plain.tensors[name], choosy.tensors[name]), name
 
 
 def test_joint_training_is_base_training_on_everything():

@@ -76,6 +76,7 @@ SHORT = {
     "whitened": "Whitened",
     "whitened-recency": "Whitened, recency",
     "whitened-encoder": "Whitened + paper's code",
+    "fearnet-head": "FearNet, head-only sleeps (ours)",
 }
 
 

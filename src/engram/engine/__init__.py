@@ -3,7 +3,7 @@
 import torch
 
 from engram.engine.fast import FAST, Trainer
-from engram.engine.interface import Engine, Loss, Network, Penalty, Schedule
+from engram.engine.interface import Engine, Loss, Network, Optimizer, Penalty, Schedule
 from engram.engine.parallel import average, in_parts
 from engram.engine.plain import PLAIN
 
@@ -13,6 +13,7 @@ __all__ = [
     "Engine",
     "Loss",
     "Network",
+    "Optimizer",
     "Penalty",
     "Schedule",
     "Trainer",

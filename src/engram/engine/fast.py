@@ -14,7 +14,7 @@ from torch import Tensor
 from engram.engine.interface import Engine, Loss, Samples, Schedule, Step, TrainingLoop, select
 from engram.engine.layers import view
 from engram.engine.parallel import average, processes
-from engram.engine.update import Compiled, Slot, Update, compiled_update, correct_rates, update_in_blocks
+from engram.engine.update import Compiled, Slot, Update, compiled_update, correct_rates, descend, update_in_blocks
 
 # Compiling for a CPU takes half a minute; below this many parameter updates in a run that does not pay.
 WORTH_COMPILING = 5_000_000_000
@@ -26,9 +26,12 @@ class Trainer(TrainingLoop):
     def _start(self, loss: Loss, samples: Samples, labels: Tensor, schedule: Schedule) -> Step:
         rates = correct_rates(schedule, self._steps(labels), next(iter(self.parameters.values())))
         updates = sum(theta.numel() for theta in self.parameters.values()) * len(rates)
-        if labels.is_cuda and processes() == 1:  # several have to wait for each other
-            return CapturedStep(self, loss, samples, labels, rates, self.pure and updates >= WORTH_COMPILING)
-        chosen = compiled_update if updates >= WORTH_COMPILING else update_in_blocks
+        captures = labels.is_cuda and processes() == 1  # several have to wait for each other
+        chosen = compiled_update if captures or updates >= WORTH_COMPILING else update_in_blocks
+        if schedule.optimizer == "sgd":
+            chosen = descend
+        if captures:
+            return CapturedStep(self, loss, samples, labels, rates, chosen, self.pure and updates >= WORTH_COMPILING)
         return FastStep(self, loss, samples, labels, rates, chosen)
 
 
@@ -126,9 +129,16 @@ class CapturedStep(FastStep):
     warm_up = 2
 
     def __init__(
-        self, trainer: TrainingLoop, loss: Loss, samples: Samples, labels: Tensor, rates: Tensor, compiles_loss: bool
+        self,
+        trainer: TrainingLoop,
+        loss: Loss,
+        samples: Samples,
+        labels: Tensor,
+        rates: Tensor,
+        update: Update,
+        compiles_loss: bool,
     ) -> None:
-        super().__init__(trainer, loss, samples, labels, rates, compiled_update)
+        super().__init__(trainer, loss, samples, labels, rates, update)
         self.compiled_size = trainer.batch_size if compiles_loss else None
         self.side = _side_stream()
         self.pool = torch.cuda.graph_pool_handle()  # one for all batch sizes: only one graph runs at a time

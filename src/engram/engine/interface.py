@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,16 +21,18 @@ Samples = Tensor | tuple[Tensor, ...]
 Loss = Callable[[Any, Tensor, Tensor | None], Tensor]
 # (positions of a mini-batch, its pairs, the number of the step from 0) -> the loss before the step that is taken.
 Step = Callable[[Tensor, Tensor | None, int], Tensor]
+Optimizer = Literal["amsgrad", "sgd"]
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast: the rate is multiplied by `decay` every `decay_every` epochs."""
+    """How long, how fast and by which steps: the rate is multiplied by `decay` every `decay_every` epochs."""
 
     epochs: int
     rate: float
     decay: float = 1.0
     decay_every: int = 25
+    optimizer: Optimizer = "amsgrad"  # "sgd" is plain: no momentum
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0."""
@@ -48,7 +50,7 @@ class Penalty:
 
 @dataclass
 class TrainingLoop(ABC):
-    """Trains named parameters on one task's data with AMSGrad; an engine says how a step is taken.
+    """Trains named parameters on one task's data; an engine says how a step is taken.
 
     `trace` holds one tensor for every parameter whose importance `rule` measures, and runs on from one call of `run`
     to the next; optimiser moments belong to a run and start at zero. `pure` says that losses draw no random numbers,

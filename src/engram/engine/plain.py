@@ -13,12 +13,16 @@ from engram.nn.autoencoder import Autoencoder
 
 
 class Trainer(TrainingLoop):
-    """Trains named parameters with `torch.optim.Adam`."""
+    """Trains named parameters with `torch.optim.Adam`, or `torch.optim.SGD` where the schedule says so."""
 
     def _start(self, loss: Loss, samples: Samples, labels: Tensor, schedule: Schedule) -> Step:
         thetas = [theta.requires_grad_(True) for theta in self.parameters.values()]
         fused = labels.is_cuda or None  # torch's fastest there; None is its own choice
-        optimizer = torch.optim.Adam(thetas, schedule.rate, amsgrad=True, fused=fused, foreach=not fused)
+        optimizer: torch.optim.Optimizer
+        if schedule.optimizer == "sgd":
+            optimizer = torch.optim.SGD(thetas, schedule.rate)
+        else:
+            optimizer = torch.optim.Adam(thetas, schedule.rate, amsgrad=True, fused=fused, foreach=not fused)
         steps = self._steps(labels)
 
         def step(batch: Tensor, pairs: Tensor | None, number: int) -> Tensor:

@@ -38,9 +38,7 @@ def update(
     `gradient` is the task loss's. The penalty's gradient, 2·λ_reg·Ω·(θ - θ̃), is analytic. `rate` and
     `root_correction` are AMSGrad's, already corrected for the bias of step t (see `correct_rates`).
     """
-    total = gradient
-    if slot.importance is not None and slot.anchor is not None:
-        total = gradient + 2 * strength * slot.importance * (slot.theta - slot.anchor)
+    total = _with_penalty(slot, gradient, strength)
     slot.first.mul_(BETA1).add_(total, alpha=1 - BETA1)
     slot.second.mul_(BETA2).addcmul_(total, total, value=1 - BETA2)
     torch.maximum(slot.second_max, slot.second, out=slot.second_max)
@@ -50,12 +48,32 @@ def update(
         slot.trace.add_(rule.contribution(gradient, change))
 
 
+def descend(
+    slot: Slot, gradient: Tensor, rate: Tensor, root_correction: Tensor, rule: Rule | None, strength: float
+) -> None:
+    """Plain gradient descent in `update`'s place; moments and `root_correction` are not used."""
+    change = -rate * _with_penalty(slot, gradient, strength)
+    slot.theta.add_(change)
+    if rule is not None and slot.trace is not None:
+        slot.trace.add_(rule.contribution(gradient, change))
+
+
+def _with_penalty(slot: Slot, gradient: Tensor, strength: float) -> Tensor:
+    if slot.importance is None or slot.anchor is None:
+        return gradient
+    return gradient + 2 * strength * slot.importance * (slot.theta - slot.anchor)
+
+
 def correct_rates(schedule: Schedule, steps: int, like: Tensor) -> Tensor:
-    """AMSGrad's bias-corrected rate and root of the second correction for every step, (epochs x steps, 2)."""
+    """The rate of every step, and AMSGrad's root of the second correction; (epochs x steps, 2).
+
+    AMSGrad's rate is corrected for the bias of its first moment; gradient descent has none.
+    """
     rate = torch.tensor([schedule.rate_at(epoch) for epoch in range(schedule.epochs)], dtype=torch.float64)
     rate = rate.to(like.device).repeat_interleave(steps)
     t = torch.arange(1, len(rate) + 1, dtype=torch.float64, device=like.device)
-    return torch.stack([rate / (1 - BETA1**t), (1 - BETA2**t).sqrt()], dim=1).to(like.dtype)
+    first = torch.zeros_like(t) if schedule.optimizer == "sgd" else BETA1**t
+    return torch.stack([rate / (1 - first), (1 - BETA2**t).sqrt()], dim=1).to(like.dtype)
 
 
 def update_in_blocks(

@@ -11,6 +11,7 @@ from engram.methods.gem import GEM
 from engram.methods.geppnet import GeppNet
 from engram.methods.hat import HAT
 from engram.methods.icarl import ICaRL
+from engram.methods.icwgan import ICwGAN
 from engram.methods.imagenet import BesideImageNet
 from engram.methods.joint import Joint
 from engram.methods.lwf import LwF
@@ -28,7 +29,7 @@ _ALL: tuple[type[Learner], ...] = (
     *(Prototypes, PrototypesMAS, PrototypesSI, PrototypesMASLOF, PrototypesSILOF),
     *(NearestNeighbour, GeppNet, ICaRL, FearNet),
     *(NCM, SLDA, FeCAM, RanPAC),
-    *(EWC, LwF, GEM, GANReplay, HAT, DeepNCM),
+    *(EWC, LwF, GEM, GANReplay, ICwGAN, HAT, DeepNCM),
     *(FineTune, Joint),
 )
 METHODS: dict[str, type[Learner]] = {learner.method: learner for learner in _ALL}

@@ -1,7 +1,7 @@
-"""Pseudo-rehearsal: a conditional GAN dreams up features of old classes, and the classifier learns from them too.
+"""Plain GAN replay: a conditional GAN dreams up features of old classes, and the classifier learns from them too.
 
-After Wu et al.: "Incremental Classifier Learning with Generative Adversarial Networks" (ICwGAN), 2018: a Wasserstein
-GAN with a gradient penalty that is told the class. Here it makes features, not pictures.
+The idea in its simplest form, and no paper's system; `icwgan` is one. The GAN is a Wasserstein GAN with a gradient
+penalty that is told the class (Gulrajani et al.: "Improved Training of Wasserstein GANs", 2017).
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class GANReplay(SoftmaxLearner):
     method = "gan-replay"
     about = About(
         title="GAN replay",
-        paper="Wu et al.: Incremental Classifier Learning with Generative Adversarial Networks, 2018",
+        paper="no paper's system; its GAN: Gulrajani et al.: Improved Training of Wasserstein GANs, 2017",
         per_class="two embeddings, one read-out row (and one conditional GAN for all)",
         copies_network=True,
     )
@@ -54,17 +54,26 @@ class GANReplay(SoftmaxLearner):
         """The new data, and the old generator's idea of the old classes."""
         if not task.known:
             return task.features, task.targets
+        targets = self._replayed(task)
+        return torch.cat([task.features, self._dream(targets)]), torch.cat([task.targets, targets])
+
+    def _replayed(self, task: Task) -> Tensor:
+        """The old classes to dream of, one entry for every dream."""
+        return torch.arange(self.config.replayed, device=self.device) % task.known
+
+    def _dream(self, targets: Tensor) -> Tensor:
+        """Features of the classes asked for; every call of a task dreams the same."""
         generator = self.task_generator(self.device)
-        targets = torch.arange(self.config.replayed, device=self.device) % task.known
         z = torch.randn(len(targets), self.config.noise, generator=generator, device=self.device)
         with torch.no_grad():
-            dreamt = generate(self.tensors, z, targets) / self.tensors[growing.SCALE] + self.tensors[growing.MEAN]
-        return torch.cat([task.features, dreamt]), torch.cat([task.targets, targets])
+            return generate(self.tensors, z, targets) / self.tensors[growing.SCALE] + self.tensors[growing.MEAN]
 
     def _keep(self, task: Task, network: growing.Network) -> dict[str, Tensor]:
-        """Train the GAN on what the classifier was trained on: both players' losses at once, each on its own part."""
+        """Train the GAN on the new data and its dreams: both players' losses at once, each on its own part."""
         config = self.config
-        features, targets = self._training_data(task)
+        # Every dream, even where the classifier learns from chosen ones: a GAN that learned from its best dreams would
+        # narrow from task to task.
+        features, targets = GANReplay._training_data(self, task)
         gan = self._grow_gan(task)
 
         def loss(x: Tensor, y: Tensor, pairs: Tensor | None) -> Tensor:

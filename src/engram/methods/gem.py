@@ -5,14 +5,14 @@ the gradients of the memories, one row per task, the step is g + Gᵀv, v ≥ 0 
 g + Gᵀv is the gradient of L_new + Σ v_t L_t, and the program needs G only in products: so nothing of G is ever stored.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from engram.engine import Loss
-from engram.learner import About, Task, require_numbers
+from engram.engine import Loss, Optimizer, Schedule
+from engram.learner import About, Task, require, require_numbers
 from engram.methods.softmax import SoftmaxConfig, SoftmaxLearner
 from engram.methods.tensors import Layout
 from engram.nn import growing
@@ -23,12 +23,18 @@ ITERATIONS = 300  # of the dual program: a fixed number, so that a GPU never wai
 
 @dataclass(frozen=True)
 class GEMConfig(SoftmaxConfig):
-    """Every setting; as many stored samples as iCaRL has."""
+    """Every setting; as many stored samples as iCaRL has.
+
+    The paper steps by plain SGD. AMSGrad scales every weight's step by itself, and a step so scaled may make a
+    memory's loss worse even if g + Gᵀv does not.
+    """
 
     memories: int = 2000
+    optimizer: Optimizer = "amsgrad"  # of the increments
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(self, self.optimizer in ("amsgrad", "sgd"), "optimizer", "'amsgrad' or 'sgd'")
         require_numbers(self, positive=("memories",))
 
 
@@ -46,6 +52,10 @@ class GEM(SoftmaxLearner):
     config_type = GEMConfig
     config: GEMConfig
     only_for_learning = ("samples.",)
+
+    def _schedule(self, task: Task) -> Schedule:
+        schedule = super()._schedule(task)
+        return replace(schedule, optimizer=self.config.optimizer) if task.known else schedule
 
     def _loss(self, network: growing.Network, task: Task) -> Loss:
         if not task.known:
