@@ -519,14 +519,15 @@ def require(config: object, condition: bool, name: str, expected: str) -> None:
 def require_numbers(config: Any, positive: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
     """Refuse `positive` settings that are not above 0, `fractions` below 0 or from 1 on.
 
-    Epochs, learning rates and weights of losses, known by their names, may be 0 but not negative; epochs have an end.
+    Epochs, learning rates, neighbours and weights of losses, known by their names, may be 0 but not negative; epochs
+    have an end.
     """
     for name in positive:
         require(config, getattr(config, name) > 0, name, "a number above 0")
     for name in fractions:
         require(config, 0 <= getattr(config, name) < 1, name, "at least 0 and below 1")
     for name in (field.name for field in fields(config)):
-        if name.startswith("lambda_") or name.endswith(("_epochs", "_rate")):
+        if name.startswith("lambda_") or name.endswith(("_epochs", "_rate", "_neighbours")):
             require(config, getattr(config, name) >= 0, name, "a number of at least 0")
         if name.endswith("_epochs"):
             require(config, getattr(config, name) <= MOST_EPOCHS, name, f"at most {MOST_EPOCHS:,}")

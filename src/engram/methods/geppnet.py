@@ -36,10 +36,12 @@ class GeppNetConfig:
     increment_map_epochs: int = 1
     increment_epochs: int = 10
     increment_rate: float = 3e-2
+    samples: int | None = None  # kept in all, as many of every class; None: every one
 
     def __post_init__(self) -> None:
         require_numbers(self, positive=("side", "sharpness", "radius", "last_radius", "batch_size"))
         require(self, self.map_rate <= 1, "map_rate", "at most 1")
+        require(self, self.samples is None or self.samples > 0, "samples", "a number above 0, or None")
 
 
 class GeppNet(TensorLearner):
@@ -59,8 +61,10 @@ class GeppNet(TensorLearner):
 
     def _tensors_after(self, task: Task) -> dict[str, Tensor]:
         config, had = self.config, self.tensors
-        kept = with_samples(had, task.features, task.targets)
-        x, y = normalize(kept["samples.features"], dim=1), kept["samples.targets"]
+        kept = with_samples(had, task.features, task.targets, config.samples, self.task_generator("cpu"))
+        # With room for few samples, the base still sees all of its own; an increment sees as many of every class.
+        x, y = (kept["samples.features"], kept["samples.targets"]) if task.known else (task.features, task.targets)
+        x = normalize(x, dim=1)
         if task.known:
             network = {name: tensor for name, tensor in had.items() if name.startswith("network.")}
             network |= {n: with_rows(network[n], task.classes) for n in ("network.head.weight", "network.head.bias")}

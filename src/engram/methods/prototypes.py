@@ -47,7 +47,7 @@ class PrototypesConfig:
     center_epochs: int = 10
     center_rate: float = 1e-4
     si_damping: float = 1e-3
-    lof_neighbours: int = 20
+    lof_neighbours: int = 20  # 0: none is an outlier
     kept_bits: Literal[4, 8, 32] = 32
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class PrototypesConfig:
         require(self, self.kept_bits in (4, 8, 32), "kept_bits", "4, 8 or 32")
         require(self, self.pairs in ("random", "all"), "pairs", "'random' or 'all'")
         require(self, self.feature_rms is None or self.feature_rms > 0, "feature_rms", "a number above 0, or None")
-        require_numbers(self, ("batch_size", "base_decay_every", "lof_neighbours", "si_damping", "base_decay"))
+        require_numbers(self, ("batch_size", "base_decay_every", "si_damping", "base_decay"))
 
 
 class Prototypes(TensorLearner):

@@ -192,6 +192,11 @@ class TensorLearner(Subtracting):
         parts: tuple[Tensor, ...] = features.split(max(1, min(CHUNK, TABLE // len(self.labels))))
         return parts
 
+    def sample_growth(self, classes: int) -> float:
+        """In proportion to the classes, up to `samples`, which some methods have among their settings."""
+        growth, most = super().sample_growth(classes), getattr(self.config, "samples", None)
+        return growth if most is None else min(growth, max(most, classes) / len(self.tensors["samples.targets"]))
+
     @property
     def can_learn(self) -> bool:
         """Whether the model was not saved slim."""
@@ -360,10 +365,28 @@ def _finite(answers: Tensor) -> NDArray[Any]:
     return found
 
 
-def with_samples(tensors: Tensors, features: Tensor, targets: Tensor) -> dict[str, Tensor]:
-    """The stored samples and these, under their names in the state."""
+def with_samples(
+    tensors: Tensors, features: Tensor, targets: Tensor, most: int | None = None, random: torch.Generator | None = None
+) -> dict[str, Tensor]:
+    """The stored samples and these, under their names in the state; `most` in all, as `share_evenly` has them."""
     added = {"samples.features": features.clone(), "samples.targets": targets.clone()}
-    return {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}
+    kept = {name: torch.cat([tensors[name], new]) if name in tensors else new for name, new in added.items()}
+    return kept if most is None else share_evenly(kept, targets, most, random)
+
+
+def share_evenly(kept: Tensors, new: Tensor, most: int, random: torch.Generator | None) -> dict[str, Tensor]:
+    """At most so many stored samples, as many of every class, at least one; those of the `new` targets drawn at random.
+
+    They stay in the order they were drawn in, so that to make room for a further class is to truncate the others.
+    """
+    targets = kept["samples.targets"]
+    drawn = torch.randperm(len(targets), generator=random).to(targets.device)
+    is_new = torch.isin(targets, new)
+    order = torch.cat([torch.nonzero(~is_new).flatten(), drawn[is_new[drawn]]])
+    classes = targets.unique().tolist()
+    own = max(1, most // len(classes))
+    chosen = torch.cat([order[targets[order] == row][:own] for row in classes])
+    return {name: tensor[chosen] for name, tensor in kept.items()}
 
 
 def united(several: Sequence[Taught], classes: int) -> tuple[Tensor, Tensor, Tensor]:

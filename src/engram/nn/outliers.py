@@ -8,9 +8,9 @@ from engram.nn.distance import METRIC
 
 
 def inliers(codes: Tensor, targets: Tensor, neighbours: int) -> Tensor:
-    """Which codes Local Outlier Factor keeps, each class judged by itself."""
+    """Which codes Local Outlier Factor keeps, each class judged by itself; without neighbours all."""
     keep = torch.ones_like(targets, dtype=torch.bool)
-    for row in targets.unique().tolist():
+    for row in targets.unique().tolist() if neighbours else ():
         own = targets == row
         keep[own] = _inliers_of_a_class(codes[own], neighbours)
     return keep
