@@ -69,9 +69,7 @@ def main() -> int:
     keys = list(dict.fromkeys(row.features for rows in wanted.values() for row in rows))
     known = {key: make_features(key, asked) for key in keys}
     work = asked.work / revision[:12]
-    todo = sorted(
-        {job for rows in wanted.values() for row in rows for job in jobs_of(row)}, key=functools.partial(cost, known)
-    )
+    todo = in_order(wanted, known)
     setup = (asked.work, work, asked.device)
     devices: dict[str, str] = {}
     left = asked.limit_seconds - (time.monotonic() - began)
@@ -94,8 +92,9 @@ def main() -> int:
 
 
 def clean_revision() -> str:
-    """The commit that this working copy is of, if it has no changes of its own."""
-    changed = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=False)
+    """The commit that this working copy is of, if it has no changes of its own but results."""
+    command = ["git", "status", "--porcelain", "--", ".", ":!results"]
+    changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     revision = git_revision()
     if changed.returncode or revision is None:
         raise ValueError("this is no git working copy, so nobody could say which revision the numbers are of")
@@ -164,11 +163,20 @@ def title(job: Job) -> str:
     return f"{key} α_ideal" if row is None else f"{preset_of(row).name} on {key}, order {order}, initialisation {init}"
 
 
-def cost(known: dict, job: Job) -> tuple[int, float]:
-    """Features by features, since a worker holds one set of them; long jobs first, so that none runs on alone."""
-    key, row, *_ = job
-    place = list(known).index(key)
-    return place, -float("inf") if row is None else -bench_of(row, known[key], Path()).row_work(preset_of(row))
+def in_order(wanted: dict[str, list[Row]], known: dict) -> list[Job]:
+    """Every job once: features by features, since a worker holds one set; then file by file; long jobs first."""
+    place: dict[Job, int] = {}
+    for number, rows in enumerate(wanted.values()):
+        for row in rows:
+            for job in jobs_of(row):
+                place.setdefault(job, number)
+
+    def rank(job: Job) -> tuple[int, int, float]:
+        key, row, *_ = job
+        work = float("inf") if row is None else bench_of(row, known[key], Path()).row_work(preset_of(row))
+        return list(known).index(key), place[job], -work
+
+    return sorted(place, key=rank)
 
 
 def preset_of(row: Row) -> Preset:

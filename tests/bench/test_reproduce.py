@@ -111,6 +111,8 @@ def test_a_working_copy_with_changes_is_refused(tmp_path, monkeypatch):
         reproduce.clean_revision()
     git("add", "a.py")
     git("commit", "--quiet", "--message", "a")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "new.json").write_text("{}")  # written by the run itself
     assert len(reproduce.clean_revision()) == 40
 
 
