@@ -1,6 +1,7 @@
 """Many jobs on one machine: a pool of processes that each load the data once, and answers in the order they come."""
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
@@ -45,6 +46,7 @@ def run_jobs(
 
 
 def _start_worker(initializer: Callable[..., None], initargs: tuple[Any, ...]) -> None:
-    """Many workers share the cores: one thread each."""
+    """Many workers share the cores: one thread each, also for compiling."""
     torch.set_num_threads(1)
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     initializer(*initargs)

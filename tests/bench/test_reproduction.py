@@ -19,6 +19,7 @@ def test_the_ledger_is_what_the_results_files_say():
     page = reproduction.PAGE.read_text()
     assert reproduction.fill(page) == page, "run: python benchmarks/reproduction.py"
     files = {path.relative_to(ROOT / "results").with_suffix("") for path in (ROOT / "results").rglob("*.json")}
+    files = {file for file in files if file.parts[0] != "trials"}  # docs/peers.md has those
     assert [str(file) for file in files if f"(../results/{file.as_posix()}.json)" not in page] == []
 
 

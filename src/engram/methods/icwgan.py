@@ -3,9 +3,9 @@
 Wu, Chen, Wang, Ye, Liu, Guo, Zhang, Fu: "Incremental Classifier Learning with Generative Adversarial Networks", 2018.
 Theirs are the three parts: (a) a loss of cross-entropy and distillation, (b) old and new classes without unbalance,
 (c) a GAN told the class that dreams up old classes, and representative samples selected among what it makes. No old
-sample is kept. Ours, where we do not know theirs: features instead of pictures; the weight of the distillation; the
-balance is one of numbers, every old class has as many samples as a new one; a dream is representative if the old
-network is sure of its class. All of LwF's loss and of plain GAN replay's GAN is used as it is.
+sample is kept. Ours, because we know no more than the abstract of theirs: features instead of pictures; LwF's
+temperature, and the weight of the distillation; the balance is one of numbers, every old class has as many samples as a
+new one; a dream is representative if the old network is sure of its class; the GAN is that of plain GAN replay.
 """
 
 from dataclasses import dataclass

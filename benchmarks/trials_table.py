@@ -1,0 +1,67 @@
+"""Put the trials of results/trials into the tables of docs/peers.md.
+
+    python benchmarks/trials_table.py
+
+Between `<!-- trials/DATASET -->` and `<!-- end -->` stands what results/trials/DATASET-METHOD.json say.
+"""
+
+import re
+from pathlib import Path
+
+from spaces import SPACES
+from trials import PARTS, Book, choose
+
+from engram.bench.results import method_title
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, FOLDER = ROOT / "docs" / "peers.md", ROOT / "results" / "trials"
+HEAD = (
+    "| method | trials | preset before: base / new / all | chosen: base / new / all | all, over the trials | chosen |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def table(dataset, folder=FOLDER):
+    """A line for every method that has trials."""
+    books = {method: Book(folder, dataset, method).content.get("trials", []) for method in SPACES}
+    lines = [line(method, records) for method, records in books.items() if choose(records)]
+    return "\n".join([*HEAD, *lines]) if lines else "No trials of this data set are recorded yet."
+
+
+def line(method, records):
+    """The preset as it was, the best, how many trials, and how far apart they are."""
+    chosen, measured = choose(records), [record["all"] for record in records if "failed" not in record]
+    failed = len(records) - len(measured)
+    first = next((record for record in records if record["trial"] == 1 and "failed" not in record), None)
+    settings = ", ".join(f"`{name}` {value}" for name, value in chosen["settings"].items())
+    cells = (
+        method_title(method),
+        f"{len(records)}, {failed} failed" if failed else str(len(records)),
+        accuracies(first) if first else "failed",
+        accuracies(chosen),
+        f"{number(min(measured))} to {number(max(measured))}",
+        settings or "the preset as it was",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def accuracies(record):
+    return " / ".join(number(record[part]) for part in PARTS)
+
+
+def number(accuracy):
+    return f"{accuracy:.3f}".removeprefix("0")
+
+
+def fill(page, folder=FOLDER):
+    """Make every table of the page anew."""
+    return re.sub(
+        r"(<!-- trials/([\w-]+) -->\n).*?(\n<!-- end -->)",
+        lambda found: f"{found[1]}{table(found[2], folder)}{found[3]}",
+        page,
+        flags=re.DOTALL,
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(fill(PAGE.read_text()))

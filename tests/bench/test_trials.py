@@ -1,0 +1,190 @@
+"""Trials of settings: the same number for every method, resumable, chosen by one rule."""
+
+import json
+import math
+import os
+import random
+import sys
+import time
+from concurrent.futures import BrokenExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from engram.bench.inputs import load_features
+from engram.bench.presets import load_preset, preset_for
+from engram.bench.results import method_title
+from engram.methods import METHODS
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+base_split, pool, spaces, trials, trials_table = (
+    pytest.importorskip(name) for name in ("base_split", "pool", "spaces", "trials", "trials_table")
+)
+DATASETS = ("cifar100", "cub200")
+NOTHING_TO_SET = {"ncm", "1nn", "whitened"}
+
+
+# --- which settings are tried -----------------------------------------------------------------------------------------
+
+
+def test_every_method_of_the_tables_has_a_space():
+    assert set(METHODS) - {"prototypes", "imagenet"} <= set(spaces.SPACES)
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("method", spaces.SPACES)
+def test_every_method_has_as_many_trials_the_preset_first(method, dataset):
+    drawn = spaces.draw(dataset, method)
+    assert drawn == spaces.draw(dataset, method)
+    assert drawn[0] == {}
+    assert len(drawn) == (1 if method in NOTHING_TO_SET else 12)
+    assert len({json.dumps(settings) for settings in drawn}) == len(drawn)
+    planned = trials.plan(dataset, method)
+    assert planned[0].preset == load_preset(preset_for(dataset, method))
+    for trial, settings in zip(planned, drawn, strict=True):
+        assert {name: trial.config[name] for name in settings} == settings
+        rest = asdict(planned[0].preset.config) | settings
+        assert trial.config == json.loads(json.dumps(rest))
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("method", sorted(set(spaces.SPACES) - NOTHING_TO_SET))
+def test_the_preset_lies_inside_what_is_tried(method, dataset):
+    preset = asdict(load_preset(preset_for(dataset, method)).config)
+    for names, axis in spaces.SPACES[method].items():
+        axis = axis[dataset] if isinstance(axis, dict) else axis
+        had = tuple(preset[name] for name in names.split(","))
+        if isinstance(axis, spaces.Between):
+            assert axis.low < had[0] < axis.high, names
+        else:
+            assert (had if len(had) > 1 else had[0]) in axis.values, names
+
+
+def test_draws_cover_a_range_evenly():
+    """One value in each of eleven pieces of the range, and whole numbers where the ends are."""
+    tried = sorted(settings["shrinkage"] for settings in spaces.draw("cub200", "slda")[1:])
+    pieces = [int(11 * math.log(value / 1e-4) / math.log(0.9 / 1e-4)) for value in tried]
+    assert pieces == list(range(11))
+    assert spaces.Between(2, 40).at(0.0) == 2
+    assert spaces.Between(2, 40).at(0.999) == 40
+    assert isinstance(spaces.Between(2, 40).at(0.5), int)
+    assert [spaces.OneOf((1, 2)).at(share) for share in (0.0, 0.49, 0.5, 1.0)] == [1, 1, 2, 2]
+
+
+def test_a_rate_of_gem_goes_with_its_optimizer():
+    for settings in spaces.draw("cub200", "gem")[1:]:
+        assert (settings["increment_rate"] >= 1e-3) is (settings["optimizer"] == "sgd")
+
+
+# --- which are chosen -------------------------------------------------------------------------------------------------
+
+
+def measured(trial: int, new: float, overall: float, **more: object) -> dict:
+    return {"trial": trial, "settings": {"x": trial}, "base": 0.5, "new": new, "all": overall, **more}
+
+
+def test_the_rule_takes_the_one_that_knows_new_classes_best_of_those_close_to_the_best():
+    records = [measured(1, 0.9, 0.68), measured(2, 0.4, 0.7), measured(3, 0.6, 0.6901), measured(4, 0.99, 0.1)]
+    assert trials.choose(records)["trial"] == 3
+    assert trials.choose([*records, {"trial": 5, "failed": "ValueError: NaN"}])["trial"] == 3
+    assert trials.choose([{"trial": 1, "failed": "ValueError: NaN"}]) is None
+    assert trials.choose([]) is None
+
+
+# --- where they are measured ------------------------------------------------------------------------------------------
+
+
+def test_trials_see_training_data_of_base_classes_alone():
+    data = load_features("digits", device="cpu")
+    split = base_split.split_base(data.train)
+    base = set(base_split.class_order(data.train.y.tolist(), 0)[:5])
+    assert set(split.shown.y) == set(split.held.y) == base
+    rows = {row.tobytes() for row in data.train.X.numpy()}
+    shown, held = ({row.tobytes() for row in part.X.numpy()} for part in (split.shown, split.held))
+    assert shown | held <= rows
+    assert not shown & held
+    assert len(split.held.y) == pytest.approx(len(split.shown.y) / 3, rel=0.02)
+
+
+def run(monkeypatch, *arguments: object) -> int:
+    monkeypatch.setattr(sys, "argv", ["trials.py", *map(str, arguments)])
+    return trials.main()
+
+
+def test_trials_from_the_command_line_to_the_table(tmp_path, monkeypatch, capsys):
+    common = ("digits", "--device", "cpu", "--out", tmp_path, "--method", "slda", "--method", "ncm")
+    assert run(monkeypatch, *common, "--trials", 3) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("4 trials to run\n")
+    assert out.count("digits slda ") == 3
+    content = json.loads((tmp_path / "digits-slda.json").read_text())
+    assert content["dataset"] == "digits"
+    assert content["features"]["backbone"] == "pixels"
+    assert [record["trial"] for record in content["trials"]] == [1, 2, 3]
+    for record, settings in zip(content["trials"], spaces.draw("digits", "slda", 3), strict=True):
+        assert record["settings"] == settings
+        assert 0.5 < record["all"] <= 1
+        assert record["device"] == "cpu"
+        assert {"base", "new", "seconds", "git_revision", "config"} <= set(record)
+    # Again: nothing is left to do, and what was recorded stays.
+    assert run(monkeypatch, *common, "--trials", 3) == 0
+    assert capsys.readouterr().out == "0 trials to run\n"
+    assert json.loads((tmp_path / "digits-slda.json").read_text()) == content
+    assert run(monkeypatch, *common, "--best") == 0
+    chosen, best = trials.choose(content["trials"]), capsys.readouterr().out
+    assert f"# cub200-slda: trial {chosen['trial']} of 3" in best
+    assert all(f"{name} = {value}" in best for name, value in chosen["settings"].items())
+    lines = trials_table.table("digits", tmp_path).splitlines()
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [["| SLDA", "3"], ["| Nearest class mean", "1"]]
+
+
+def test_a_book_goes_on_with_what_is_missing_or_was_out_of_memory(tmp_path):
+    about = {"dataset": "cub200", "features": {"sha256": "a"}}
+    planned = trials.plan("cub200", "slda", 5)
+    book = trials.Book(tmp_path, "cub200", "slda")
+    assert book.begin(about, planned) == planned
+    book.add(planned[2], {"failed": "OutOfMemoryError: CUDA out of memory."})
+    book.add(planned[1], {"failed": "ValueError: not finite"})
+    book.add(planned[0], {"base": 0.1, "new": 0.2, "all": 0.3})
+    again = trials.Book(tmp_path, "cub200", "slda")
+    assert again.begin(about, planned) == planned[2:]
+    assert [record["trial"] for record in again.content["trials"]] == [1, 2]
+    with pytest.raises(SystemExit, match="other features"):
+        trials.Book(tmp_path, "cub200", "slda").begin({**about, "features": {"sha256": "b"}}, planned)
+
+
+# --- the pool ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pool_gives_answers_and_errors_and_goes_on():
+    found = dict(pool.run_jobs(math.sqrt, [4.0, -1.0, 9.0], 1, random.seed, (0,)))
+    assert found[4.0] == 2.0
+    assert found[9.0] == 3.0
+    assert isinstance(found[-1.0], ValueError)
+
+
+def test_a_pool_ends_at_its_limit_and_with_a_worker_that_died():
+    assert list(pool.run_jobs(time.sleep, [600, 600], 1, random.seed, (0,), limit_seconds=1)) == []
+    with pytest.raises(BrokenExecutor):
+        list(pool.run_jobs(os._exit, [1], 1, random.seed, (0,)))
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_the_tables_the_trials_make(tmp_path):
+    page = trials_table.PAGE.read_text()
+    assert trials_table.fill(page) == page, "run: python benchmarks/trials_table.py"
+    assert page.count("<!-- trials/") == 2
+    for path in trials_table.FOLDER.glob("*.json"):
+        dataset, _, method = path.stem.partition("-")
+        assert dataset in DATASETS
+        assert f"| {method_title(method)} |" in trials_table.table(dataset)
+    records = [measured(1, 0.4, 0.6), measured(2, 0.5, 0.695), {"trial": 3, "settings": {}, "failed": "ValueError"}]
+    (tmp_path / "cub200-slda.json").write_text(json.dumps({"trials": records}))
+    filled = trials_table.fill("a\n<!-- trials/cub200 -->\nold\n<!-- end -->\nb", tmp_path)
+    row = "| SLDA | 3, 1 failed | .500 / .400 / .600 | .500 / .500 / .695 | .600 to .695 | `x` 2 |"
+    assert filled == "\n".join(["a\n<!-- trials/cub200 -->", *trials_table.HEAD, row, "<!-- end -->\nb"])
