@@ -8,6 +8,7 @@ class orders and initialisations of the row as published, so every dot is a diff
 
 import argparse
 import json
+import re
 from pathlib import Path
 from statistics import fmean
 
@@ -22,8 +23,8 @@ FROZEN, UNHELD = "frozen encoder", "λ_reg = 0"
 MEASURES = {"alpha_all": "α_all", "alpha_new": "Ψ_new"}  # both are means over the increments
 
 
-def variants(center_epochs, scales):
-    """Names of rows and what they change; `center_epochs` is the length of L_add in the preset with LOF."""
+def variants(center_epochs, scale):
+    """Names of rows and what they change; L_add's length is that of the preset with LOF, the scale that of all."""
     excluded = ("outlier_exclusion=true", f"center_epochs={center_epochs}")
     return {
         PUBLISHED: (),
@@ -37,7 +38,7 @@ def variants(center_epochs, scales):
         "LOF + L_add": excluded,
         "SI instead of MAS": ("consolidation=si",),
         "all pairs": ("pairs=all",),
-        **{f"feature_rms {scale}": (f"feature_rms={scale}",) for scale in scales},
+        **{f"feature_rms × {factor}": (f"feature_rms={scale * factor:g}",) for factor in (0.1, 0.3, 3)},
     }
 
 
@@ -47,25 +48,25 @@ def rows_of(features, changes, orders=None):
     return [Row(preset, features, settings, name, (orders or {}).get(name, 3), 1) for name, settings in changes.items()]
 
 
-def sizes_of(features, hidden, codes, bases):
-    """Rows with a code of another size, and with another number of base classes."""
+def sizes_of(features, hidden, codes, classes):
+    """Rows with a code of another size, and with another share of the classes in the base."""
     preset = f"{features.split('-')[0]}-mas"
     rows = [Row(preset, features, (f"layers=[{hidden}, {code}]",), f"code of {code:,}", 3, 1) for code in codes]
-    return rows + [Row(preset, features, (), f"{base} base classes", 3, 1, base) for base in bases]
+    shares = {f"{share} % of the classes first": classes * share // 100 for share in (10, 25, 75)}
+    return rows + [Row(preset, features, (), name, 3, 1, base) for name, base in shares.items()]
 
 
-CIFAR = variants(100, (0.03, 0.3, 1.0))
-CUB = variants(10, (0.1, 0.3, 3.0))
+CIFAR, CUB = variants(100, 0.1), variants(10, 1.0)
 THRICE = dict.fromkeys((PUBLISHED, FROZEN, UNHELD), 3)  # a row on VGG-16 takes minutes: the others get one order
 ROWS = {
     "cifar100-resnet50-ablations": [
         *rows_of("cifar100-resnet50", CIFAR),
-        *sizes_of("cifar100-resnet50", 2048, (256, 512, 1024, 4096), (10, 25, 75)),  # 2,048 and 50 are as published
+        *sizes_of("cifar100-resnet50", 2048, (256, 512, 1024, 4096), classes=100),  # 2,048 and half are as published
     ],
     "cifar100-vgg16-ablations": rows_of("cifar100-vgg16", CIFAR, dict.fromkeys(CIFAR, 1) | THRICE),
     "cub200-resnet50-ablations": [
         *rows_of("cub200-resnet50", CUB),
-        *sizes_of("cub200-resnet50", 1024, (256, 512, 2048, 4096), (20, 50, 150)),  # 1,024 and 100 are as published
+        *sizes_of("cub200-resnet50", 1024, (256, 512, 2048, 4096), classes=200),  # 1,024 and half are as published
     ],
 }
 
@@ -91,6 +92,14 @@ def differences(content):
     }
 
 
+def all_names(found):
+    """The rows of all results, in the order of ROWS; sizes of a code by size."""
+    names = dict.fromkeys(name for rows in found for name in rows)
+    sizes = sorted((name for name in names if name.startswith("code")), key=lambda name: int(re.sub(r"\D", "", name)))
+    last = [name for name in names if "first" in name]
+    return [*(name for name in names if name not in {*sizes, *last}), *sizes, *last]
+
+
 def title_of(content):
     record = content["records"][0]
     return f"{dataset_title(record['dataset'])}, {features_title(record['backbone']).split(':')[0]}"
@@ -105,7 +114,7 @@ def table(results):
         published = courses(next(record for record in content["records"] if record["name"] == PUBLISHED))
         first += [f"{fmean(order[field] for order in published.values()):.3f}" for field in MEASURES]
     lines = [first]
-    for name in dict.fromkeys(name for rows in found for name in rows):
+    for name in all_names(found):
         lines.append([name, *(_spread(rows.get(name, {}).get(field)) for rows in found for field in MEASURES)])
     note = (
         "Means over the increments; below the first line, the difference to it: the mean over class orders, and in "
@@ -123,32 +132,33 @@ def _spread(values):
 
 def picture(results, path):
     """One panel per data set: of every row the difference to the row as published, a dot per order and the mean."""
-    height = 0.34 * max(len(content["records"]) for content in results.values()) + 0.6
+    every = [(title_of(content), differences(content)) for content in results.values()]
+    names = all_names(found for _, found in every)
     panels = []
-    for content in results.values():
-        found = differences(content)
+    for title, found in every:
         words = (f"{name} {' and '.join(f'{fmean(v):+.3f}' for v in by.values())}" for name, by in found.items())
         alt = f"Differences of {' and '.join(MEASURES.values())} to the row as published: {'; '.join(words)}."
-        panels.append(Panel(title_of(content), alt, _drawer(found)))
+        panels.append(Panel(title, alt, _drawer(found, names)))
     note = (
         f"Difference to the row as published; blue: {MEASURES['alpha_all']}, orange: {MEASURES['alpha_new']}, both "
         "means over the increments. Small dots: class orders; bars with a large mark: their mean."
     )
-    save_png(Figure("ablations", panels, (5.2, height), note=note), Path(path), "MAS with one thing changed")
+    figure = Figure("ablations", panels, (5.2, 0.34 * len(names) + 0.6), note=note)
+    save_png(figure, Path(path), "MAS with one thing changed")
 
 
-def _drawer(found):
+def _drawer(found, names):
     def draw(axis):
         axis.axvline(0, color=INK, lw=1)
-        for y, by in enumerate(found.values()):
+        for y, by in ((names.index(name), by) for name, by in found.items()):
             for field, colour, marker, shift in zip(MEASURES, COLOURS, "os", (-0.17, 0.17), strict=False):
                 values = by[field]
                 axis.plot([0, fmean(values)], [y + shift] * 2, color=colour, lw=1.4, alpha=0.6)
                 axis.plot(fmean(values), y + shift, marker, color=colour, ms=6.5, mec="white", mew=0.7, zorder=3)
                 axis.plot(values, [y + shift] * len(values), ".", color=colour, ms=4.5, alpha=0.75, mew=0, zorder=4)
-        axis.set_yticks(range(len(found)), list(found))
+        axis.set_yticks(range(len(names)), names)
         axis.tick_params(axis="y", length=0)
-        axis.set_ylim(len(found) - 0.4, -0.6)
+        axis.set_ylim(len(names) - 0.4, -0.6)
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:+g}".replace("-", "−") if value else "0")
         axis.grid(axis="y", color=GREY, alpha=0.12)
 

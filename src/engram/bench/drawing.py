@@ -88,7 +88,7 @@ def name_lines(axis: Any, ends: Sequence[tuple[float, float, str, str]]) -> None
     """Write the name of every line beside its end: x and y of the end, the name, the colour. Limits are set before."""
     to_axis = axis.transData + axis.transAxes.inverted()
     found = sorted((float(to_axis.transform((x, y))[1]), (x, y), name, colour) for x, y, name, colour in ends)
-    height = axis.figure.get_size_inches()[1]
+    height = axis.figure.get_size_inches()[1] / axis.get_gridspec().nrows
     places = move_apart([place for place, *_ in found], min(0.2 / height, 0.95 / len(found)))
     for place, (_, end, name, colour) in zip(places, found, strict=True):
         axis.annotate(
