@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import ablations
+import equal_memory
 import numpy as np
 import torch
 from pool import run_jobs
@@ -37,7 +38,7 @@ from engram.bench.results_file import write_json, write_results
 from engram.bench.runner import Bench, about, git_revision, make_record, measure_ideal, run_course
 
 ROOT = Path(__file__).resolve().parents[1]
-GROUPS = LEDGER | ablations.ROWS
+GROUPS = LEDGER | ablations.ROWS | equal_memory.ROWS
 # Their steps move all weights of large networks: matrix products in TF32, which changes no mean of Ψ by more than .004.
 TF32 = ("mas", "si", "mas-lof", "si-lof", "whitened-encoder")
 
