@@ -126,7 +126,7 @@ def test_recency_is_added_to_the_classes_of_the_last_task_alone():
 
 
 def test_impossible_settings_are_refused():
-    for settings_ in ({"transform": "log"}, {"kept_bits": 8}):
+    for settings_ in ({"transform": "log"}, {"kept_bits": 8}, {"width": 0}):
         with pytest.raises(ValueError, match=next(iter(settings_))):
             make(**settings_)
 
@@ -385,6 +385,21 @@ def test_very_wide_features_are_projected_by_the_seed():
     vectors = wide.class_vectors()
     assert vectors is not None
     assert vectors.shape == (2, 2048)
+
+
+@pytest.mark.parametrize(("width", "left"), [(3, 3), (7, 7), (8, 8), (9, 8)])
+def test_features_are_projected_to_the_width_asked_for(width, left):
+    rng = np.random.default_rng(0)
+    X, y = rng.random((6, 8)).astype(np.float32), ["a", "b"] * 3
+    learner, plain = make(seed=5, kept_bits=32, width=width), make(kept_bits=32, transform="none")
+    learner.learn(X, y)
+    z = torch.from_numpy(X).sqrt()
+    z = z @ projection.signs(8, width, 5) if width < 8 else z
+    plain.learn(z, y)
+    np.testing.assert_allclose(learner.scores(X), plain.scores(z), atol=1e-4)
+    vectors = learner.class_vectors()
+    assert vectors is not None
+    assert vectors.shape == (2, left)
 
 
 def test_features_of_4096_are_not_projected():

@@ -13,7 +13,7 @@ from engram.methods.tensors import Layout
 from engram.nn import projection
 from engram.nn.layout import Kept
 
-WIDE, NARROW = 4096, 2048  # features wider than the one are projected to the other
+WIDE, NARROW = 4096, 2048  # where nobody says how wide z may be, features wider than the one are projected to the other
 
 Network = dict[str, Tensor]
 
@@ -25,9 +25,15 @@ class FeatureMap:
     """
 
     def __init__(
-        self, transform: str, encoder: Mapping[str, Any] | None, bits: int, seed: int, device: torch.device
+        self,
+        transform: str,
+        width: int | None,
+        encoder: Mapping[str, Any] | None,
+        bits: int,
+        seed: int,
+        device: torch.device,
     ) -> None:
-        self.transform, self.encoder, self.seed, self.device = transform, encoder, seed, device
+        self.transform, self.width, self.encoder, self.seed, self.device = transform, width, encoder, seed, device
         self.dtype = torch.float64 if bits == 64 else torch.float32
 
     def fit(self, task: Task) -> Network:
@@ -44,9 +50,14 @@ class FeatureMap:
         network["network.unit"] = _rms(self(task.features, network)).log2().round().exp2()
         return network
 
+    def narrowed(self, features: int) -> int:
+        """How many numbers are left of that many."""
+        widest, left = (self.width, self.width) if self.width else (WIDE, NARROW)
+        return left if features > widest else features
+
     def layout(self, features: int) -> tuple[Layout, int]:
         """What has to be in that table, and how wide z is."""
-        width, scalar = NARROW if features > WIDE else features, Kept((), (torch.float32, torch.float64))
+        width, scalar = self.narrowed(features), Kept((), (torch.float32, torch.float64))
         if self.encoder is None:
             return {"network.unit": scalar}, width
         layers = self.encoder["layers"]
@@ -58,8 +69,8 @@ class FeatureMap:
         z = x.to(self.dtype)
         if self.transform == "sqrt":  # the sign is kept where features may be negative
             z = z.sign() * z.abs().sqrt()
-        if z.shape[1] > WIDE:
-            z = z @ projection.signs(z.shape[1], NARROW, self.seed).to(z)
+        if (width := self.narrowed(z.shape[1])) < z.shape[1]:
+            z = z @ projection.signs(z.shape[1], width, self.seed).to(z)
         if "network.code_weight" in network:
             z = torch.cat([z, self._paper(network).encode(x) * network["network.code_weight"]], dim=1)
         return z / network["network.unit"] if "network.unit" in network else z

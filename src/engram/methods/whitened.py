@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import About, Task
-from engram.methods.feature_map import WIDE, FeatureMap, share_network
+from engram.learner import About, Task, require
+from engram.methods.feature_map import FeatureMap, share_network
 from engram.methods.prototypes import Prototypes
 from engram.methods.tensors import Layout, Taught, TensorLearner
 from engram.nn import calibration, class_sums, whitening
@@ -23,11 +23,13 @@ class WhitenedConfig:
     """Every setting; none has to be touched."""
 
     transform: Literal["sqrt", "none"] = "sqrt"
+    width: int | None = None  # features are projected to so many numbers, at random: less accurate, and small
     recency: float = 0.0  # added to the cosine of the classes learned last: "just taught, so likelier shown"
     encoder: Mapping[str, Any] | None = None  # settings of the paper's autoencoder, whose code then joins the features
     kept_bits: Literal[16, 32, 64] = 16
 
     def __post_init__(self) -> None:
+        require(self, self.width is None or self.width > 0, "width", "a number above 0, or None")
         if self.encoder is not None:
             object.__setattr__(self, "encoder", asdict(Prototypes.configure(self.encoder)))
 
@@ -65,7 +67,8 @@ class Whitened(TensorLearner):
         return network | class_sums.layout(classes, width, self.config.kept_bits) | calibration.layout()
 
     def _common(self) -> dict[str, Any]:
-        return super()._common() | ({"seeds of the projection": self.seed} if (self.n_features or 0) > WIDE else {})
+        projected = self._map().narrowed(self.n_features or 0) < (self.n_features or 0)
+        return super()._common() | ({"seeds of the projection": self.seed} if projected else {})
 
     def blank(self) -> Self:
         """As the encoder is trained on the first classes together, there has to be one already."""
@@ -74,7 +77,8 @@ class Whitened(TensorLearner):
         return super().blank()
 
     def _map(self) -> FeatureMap:
-        return FeatureMap(self.config.transform, self.config.encoder, self.config.kept_bits, self.seed, self.device)
+        c = self.config
+        return FeatureMap(c.transform, c.width, c.encoder, c.kept_bits, self.seed, self.device)
 
     def _space(self) -> whitening.Space:
         if not self.scratch:
