@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from engram.bench import drawing, tables
+from engram.bench import drawing, published, tables, units
 from engram.bench.drawing import move_apart
 from engram.bench.inputs import load_features
 from engram.bench.presets import Preset, load_preset
@@ -157,6 +157,39 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     further = table_after(text, "### What a further class costs")
     assert set(further) == {METHODS[name].about.title for name in SMALL}
     assert further["1-NN"][3].endswith("kB")
+
+
+def test_fearnet_is_counted_after_a_sleep_and_at_its_peak(results):
+    record = next(record for record in results["records"] if record["method"] == "fearnet")
+    order = record["orders"][0]
+    asleep = {**record, "orders": [{**order, "tasks": order["tasks"][:4]}]}  # the task after the base wakes it
+    rows = group(load([{**results, "records": [asleep]}]))[0].rows
+    samples = max(task["kept_bytes"]["stored samples"] for task in asleep["orders"][0]["tasks"])
+    assert tables.samples_gone(rows[0]) == samples > 0
+    memory = table_after("## T4\n\n" + tables.memory_table(in_order(rows)), "## T4")
+    after, peak = memory["FearNet"], memory["FearNet, at its peak"]
+    kept = record["memory"]["as_the_paper_counts"]["100"]
+    assert after[2:5] == ["3.3 MB", "18 MB", units.size(kept)]
+    assert peak[:5] == [*after[:2], "–", "–", units.size(kept + samples)]
+    assert peak[7] == units.size(record["memory"]["all_the_next_increment_needs"]["1000"] + samples)
+    keeping = [record for record in results["records"] if record["method"] in ("1nn", "slda")]  # all, and none
+    others = group(load([{**results, "records": keeping}]))[0].rows
+    assert [tables.samples_gone(row) for row in others] == [0, 0]
+    assert "at its peak |" not in tables.memory_table(others)
+
+
+def test_what_published_figures_are_inferred_from_gives_them():
+    found = table_after("## F\n\n" + tables.formula_table(), "## F")
+    assert found["1-NN"][0:2] == ["4.1 GB", "40.9 GB"]
+    assert found["FearNet"][3:] == ["–", "–"]
+    assert found["MAS, SI, MAS+LOF, SI+LOF"][3:] == ["819 kB", "8.19 MB"]
+    for method, (_, sizes) in published.MEMORY_FORMULAS.items():
+        for n, amount in published.MEMORY[method].items():
+            if sizes:
+                given = n * sizes[0] + sizes[1]
+                digit = 10 ** (len(str(int(amount))) - len(str(int(amount)).rstrip("0")))  # the last one published
+                assert abs(given - amount) <= digit * (1 if method == "1nn" else 0.5), (method, n)
+    assert published.MEMORY_FORMULAS.keys() == published.MEMORY.keys()
 
 
 def test_the_figures_are_pictures(results, tmp_path):

@@ -103,6 +103,18 @@ def test_bytes_at_more_classes_end_where_the_room_does(name):
     assert memory_at(roomy, (10, 100))["as_the_paper_counts"] == {"10": 240 * one, "100": 480 * one}
 
 
+def test_gems_memory_is_shared_by_however_many_classes_there_are():
+    learner = make("gem", memories=40)
+    learner.learn(*blobs(["a", "b"]))
+    learner.learn(*blobs(["c"]))
+    one = 8 * 4
+    found = memory_at(learner, (3, 30, 100))["as_the_paper_counts"]
+    assert found == {"3": 39 * one, "30": 40 * one, "100": 100 * one}  # one of each at least
+    roomy = make("gem", memories=480)
+    roomy.learn(*blobs(["a", "b"]))
+    assert memory_at(roomy, (10, 100))["as_the_paper_counts"] == {"10": 240 * one, "100": 480 * one}
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_room_for_nothing_is_refused(name):
     with pytest.raises(ValueError, match="samples must be a number above 0, or None, not 0"):

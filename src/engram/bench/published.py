@@ -52,3 +52,26 @@ MEMORY: dict[str, dict[int, float]] = {
     "fearnet": {100: 3.3e6, 1000: 18e6},
     **{method: {100: 0.8e6, 1000: 8.2e6} for method in OWN},
 }
+
+# What these figures can be inferred from, in words, with the bytes of a class and those of all: none of it is in the
+# paper. None where many sizes would give them.
+MEMORY_FORMULAS: dict[str, tuple[str, tuple[int, int] | None]] = {
+    "1nn": (
+        "5,000 samples of 2,048 numbers in 4 B for each class, and 40.96 cut off; CIFAR-100 has 500, a tenth of it",
+        (5000 * 2048 * 4, 0),
+    ),
+    "geppnet": (
+        "the samples of 1-NN, a map of 23² × 2,048 numbers, and a read-out of 23² for each class",
+        (5000 * 2048 * 4 + 23**2 * 4, 23**2 * 2048 * 4),
+    ),
+    "icarl": (
+        "20 pictures of 32 × 32 × 3 numbers in 4 B for each class and 2,048 B more, perhaps a mean of 512 numbers",
+        (20 * 32 * 32 * 3 * 4 + 512 * 4, 0),
+    ),
+    "fearnet": (
+        "not inferred; the two leave 16.3 kB for each class, near a mean and a covariance of 64 numbers (16.6 kB), and "
+        "1.7 MB for all, of which nothing is known",
+        None,
+    ),
+    **dict.fromkeys(OWN, ("a mean of 2,048 numbers in 4 B for each class", (2048 * 4, 0))),
+}

@@ -24,6 +24,7 @@ from engram.bench.results import (
 )
 from engram.bench.units import size, spread
 from engram.html import Cell, Content
+from engram.learner import GROUPS
 from engram.methods import METHODS
 
 NOTHING = "–"
@@ -52,6 +53,7 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: st
             parts.append(f"![Bytes kept and seconds per increment](costs-{dataset}.png)")
             save_png(comparable_costs(own), folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
     parts += ["## Table 4: memory beside the network that answers", memory_table(in_order(rows))]
+    parts += ["### Where the published figures may come from", formula_table()]
     text = "\n\n".join(parts) + "\n"
     (folder / "tables.md").write_text(text, encoding="utf-8")
     return text
@@ -158,21 +160,52 @@ def memory_table(rows: Sequence[Row]) -> str:
     for title in ("published", "counted alike", "all it needs"):
         head += [f"{title}, 100", "1,000"]
 
-    def amounts(found: Mapping[int, float]) -> list[str]:
-        return [size(found[n]) if n in found else NOTHING for n in (100, 1000)]
-
     lines = []
     for row in rows:
         line = [row.label, dataset_title(row.record["dataset"]), row.features]
         for found in (published.MEMORY.get(row.method, {}), *map(row.memory, FLAVOURS)):
-            line += amounts(found)
+            line += _amounts(found)
         lines.append(line)
+        if more := samples_gone(row):
+            line = [f"{row.label}, at its peak", *line[1:3], NOTHING, NOTHING]
+            for flavour in FLAVOURS:
+                line += _amounts({n: kept + more for n, kept in row.memory(flavour).items()})
+            lines.append(line)
     ran = {row.method for row in rows}
     for method in (name for name in published.MEMORY if name not in ran):
-        theirs = amounts(published.MEMORY[method])
-        lines.append([published.NAMES[method], NOTHING, NOTHING, *theirs, *amounts({}), *amounts({})])
-    note = "A read-out's rows belong to the network that answers; DeepNCM's means are its read-out."
+        theirs = _amounts(published.MEMORY[method])
+        lines.append([published.NAMES[method], NOTHING, NOTHING, *theirs, *_amounts({}), *_amounts({})])
+    note = (
+        "A read-out's rows belong to the network that answers; DeepNCM's means are its read-out. FearNet is counted "
+        "after a sleep, which empties its memory of samples, and at its peak, just before one. GEM keeps 2,000 samples "
+        "however many classes there are."
+    )
     return markdown(head, lines) + "\n\n" + note
+
+
+def samples_gone(row: Row) -> float:
+    """How many more bytes of stored samples there were at some time than after the last task."""
+    tasks = row.record["orders"][0]["tasks"]
+    kept = [float((task.get("kept_bytes") or {}).get(GROUPS["samples"], 0)) for task in tasks]
+    return max(kept) - kept[-1]
+
+
+def formula_table() -> str:
+    """The published figures beside what they can be inferred from, and what that gives."""
+    alike: dict[str, list[str]] = {}
+    for method, (words, _) in published.MEMORY_FORMULAS.items():
+        alike.setdefault(words, []).append(method)
+    lines = []
+    for words, methods in alike.items():
+        sizes = published.MEMORY_FORMULAS[methods[0]][1]
+        given = {n: n * sizes[0] + sizes[1] for n in (100, 1000)} if sizes else {}
+        names = ", ".join(published.NAMES[method] for method in methods)
+        lines.append([names, *_amounts(published.MEMORY[methods[0]]), words, *_amounts(given)])
+    return markdown(["method", "published, 100", "1,000", "inferred from", "gives, 100", "1,000"], lines)
+
+
+def _amounts(found: Mapping[int, float]) -> list[str]:
+    return [size(found[n]) if n in found else NOTHING for n in (100, 1000)]
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[Content]]) -> str:

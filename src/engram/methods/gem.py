@@ -57,6 +57,11 @@ class GEM(SoftmaxLearner):
         schedule = super()._schedule(task)
         return replace(schedule, optimizer=self.config.optimizer) if task.known else schedule
 
+    def sample_growth(self, classes: int) -> float:
+        """The classes share one memory: once it is full, more of them do not make it larger."""
+        room = max(self.config.memories, classes) / len(self.tensors["samples.targets"])
+        return min(super().sample_growth(classes), room)
+
     def _loss(self, network: growing.Network, task: Task) -> Loss:
         if not task.known:
             return super()._loss(network, task)
