@@ -103,7 +103,7 @@ def test_the_table_says_what_does_not_fit_and_what_needs_no_more():
     assert found["Nearest class mean"] == ["— (needs 1.64 MB)", "0.550 / 0.500", "as at 5 MB", "as at 5 MB"]
     assert found["MAS"] == ["0.250 / 0.200", "as at 1 MB", "0.750 / 0.700", "as at 20 MB"]
     assert found["HAT (told the task)"] == ["not run", "not run", "not run", "0.850 / 0.800"]
-    assert found["SLDA"] == ["— (needs 20.1 MB)"] * 3 + ["not run"]
+    assert found["SLDA"] == ["— (needs 20.1 MB)"] * 4
     assert found["FeCAM"] == ["— (needs 3.36 GB)"] * 4
     named = [line.split("|")[1].strip() for line in lines[2:6]]
     assert named == ["HAT (told the task)", "Whitened", "MAS", "Nearest class mean"]  # the best first
