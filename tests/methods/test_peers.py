@@ -12,6 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from engram.learner import State
 from engram.methods import METHODS
+from engram.methods.ranpac import solve
 from engram.testing import CHECKS, blobs, teach
 
 
@@ -135,6 +136,15 @@ def test_ranpac_is_ridge_regression_on_random_features():
     wanted = (y[:, None] == np.asarray(ranpac.labels)).astype(float)
     theirs = Ridge(alpha=float(ranpac.tensors["consolidation.ridge"]), fit_intercept=False).fit(H, wanted)
     np.testing.assert_allclose(ranpac.scores(X), theirs.predict(H), atol=1e-3)
+
+
+def test_ranpac_raises_a_ridge_that_rounding_drowns():
+    """A wide Gram matrix in single precision has eigenvalues a little below zero."""
+    gram, sums, ridge = torch.diag(torch.tensor([4.0, 1.0, -0.05])), torch.ones(2, 3), torch.tensor([0.01])
+    wanted = torch.tensor([1 / 4.1, 1 / 1.1, 1 / 0.05]).expand(2, 3)
+    torch.testing.assert_close(solve(gram, sums, ridge), wanted)
+    wanted = torch.tensor([1 / 4.06, 1 / 1.06, 1 / 0.01]).expand(2, 3)
+    torch.testing.assert_close(solve(gram, sums, torch.tensor([0.06])), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_ranpac_keeps_the_ridge_of_the_base_session():
