@@ -4,7 +4,7 @@
 
 Between `<!-- NAME -->` and `<!-- end -->` stands what PLACES has under that name; all else is written by hand. Every
 results/*.json is read; where two have the same row, the one that was started last counts. Files that end in -ablations
-and -equal-memory have sections of their own.
+and -memory have sections of their own.
 """
 
 import importlib
@@ -12,7 +12,18 @@ import re
 from functools import cache
 
 from ledger import claims, comparison, details, summary, verdicts
-from ledger.records import ABLATIONS, EQUAL_MEMORY, ROOT, current, names, read, rows, rows_of, without_variants
+from ledger.records import (
+    ABLATIONS,
+    EQUAL_MEMORY,
+    ROOT,
+    current,
+    names,
+    read,
+    read_plain,
+    rows,
+    rows_of,
+    without_variants,
+)
 
 from engram.bench.tables import write_tables
 
@@ -36,21 +47,28 @@ def ledger_rows():
 @cache
 def judged_claims():
     ablations = rows_of(current([read(name) for name in names(ABLATIONS)]))
-    late = claims.late_by_early({dataset: read(f"increments/{dataset}") for dataset in DATASETS})
+    late = claims.late_by_early({dataset: read_plain(f"increments/{dataset}") for dataset in DATASETS})
     return claims.judge_claims(ledger_rows(), ablations, late)
 
 
 def logistic():
-    return {dataset: read(f"logistic/{dataset}") for dataset in DATASETS}
+    return {dataset: read_plain(f"logistic/{dataset}") for dataset in DATASETS}
+
+
+def section_results(name):
+    """The module of a section, and its results files, those there are; no module where there are none."""
+    module, ending = SECTIONS[name]
+    there = names(ending)
+    if not there:
+        return None, {}
+    module = importlib.import_module(module)
+    return module, {one: read(one) for one in module.ROWS if one in there}
 
 
 def section(name):
     """What another script makes of its own results files, with its picture; or that there are none yet."""
-    module, ending = SECTIONS[name]
-    found = [read(one) for one in names(ending)]
-    if not found:
-        return "Not yet run."
-    return f"{importlib.import_module(module).table(found)}\n\n![{name}](tables/{name}.png)"
+    module, found = section_results(name)
+    return f"{module.table(found)}\n\n![{name}](tables/{name}.png)" if found else "Not yet run."
 
 
 PLACES = {
@@ -71,7 +89,7 @@ for _dataset in DATASETS:
     PLACES |= {
         f"compare/{_dataset}": lambda d=_dataset: comparison.compare(ledger_rows(), d, logistic()[d]),
         f"differences/{_dataset}": lambda d=_dataset: comparison.differences(ledger_rows(), d),
-        f"increments/{_dataset}": lambda d=_dataset: comparison.increments(f"increments/{d}", read(f"increments/{d}")),
+        f"increments/{_dataset}": lambda d=_dataset: comparison.increments(d, read_plain(f"increments/{d}")),
     }
 PLACES |= {name: lambda name=name: section(name) for name in SECTIONS}
 
@@ -90,6 +108,7 @@ if __name__ == "__main__":
     for path in PAGES:
         path.write_text(fill(path.read_text()))
     write_tables(without_variants(), TABLES, NOTE)
-    for name, (module, ending) in SECTIONS.items():
-        if found := [read(one) for one in names(ending)]:
-            importlib.import_module(module).picture(found, TABLES / f"{name}.png")
+    for name in SECTIONS:
+        module, found = section_results(name)
+        if found:
+            module.picture(found, TABLES / f"{name}.png")

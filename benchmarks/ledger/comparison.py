@@ -104,12 +104,13 @@ def variants(rows):
     return markdown(["data and features", "variant", *ALPHAS.values(), "kept, MB"], lines)
 
 
-def increments(name, content):
+def increments(dataset, content):
     """What benchmarks/increments.py measured, one line per method."""
     methods = {}
     for line in content["rows"]:
         methods.setdefault(line["name"].split(": ")[0], []).append(line["value"])
-    about = f"[results/{name}.json](../results/{name}.json): {content['device']}, torch {content['torch']}."
+    name = f"results/increments/{dataset}.json"
+    about = f"[{name}](../{name}): {content['device']}, torch {content['torch']}."
     head = ["method", "early class, ms", "late class, ms", "late / early", "kept early, MB", "kept late, MB"]
     lines = []
     for method, (early, late, ratio, few, many) in methods.items():

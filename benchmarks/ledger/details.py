@@ -15,11 +15,11 @@ def detail(name, content, rows):
     run = content["run"]
     ideals = sorted({f"{record['alpha_ideal']['accuracy']:.3f}" for record in content["records"]})
     constant = published.IDEAL[content["records"][0]["dataset"]]
-    hashes = "".join(f", {word} {run[key][:8]}" for key, word in HASHES.items() if run.get(key))
-    parts = [
-        f"`{run['command']}`  \n[results/{name}.json](../results/{name}.json): {run['device']}, torch {run['torch']}, "
-        f"revision {run['git_revision'][:7]}{hashes}, α_ideal measured {', '.join(ideals)}, the paper's {constant}."
-    ]
+    made = [run["device"], f"torch {run['torch']}", f"revision {(run['git_revision'] or 'unknown')[:7]}"]
+    made += [f"{word} {run[key][:8]}" for key, word in HASHES.items() if run.get(key)]
+    made += [f"[environment](../results/{run['environment']})"] if run.get("environment") else []
+    made += [f"α_ideal measured {', '.join(ideals)}", f"the paper's {constant}"]
+    parts = [f"`{run['command']}`  \n[results/{name}.json](../results/{name}.json): {', '.join(made)}."]
     replaced = len(content["records"]) - len(rows)
     if replaced:
         parts.append(f"Left out: {replaced} of its {len(content['records'])} rows, which a later file has again.")

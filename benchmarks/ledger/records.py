@@ -10,11 +10,18 @@ from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
-ABLATIONS, EQUAL_MEMORY = "-ablations", "-equal-memory"  # how the names of files with a section of their own end
+ABLATIONS, EQUAL_MEMORY = "-ablations", "-memory"  # how the names of files with a section of their own end
 
 
 @cache
 def read(name):
+    """A results file of `engram bench`, of whatever version."""
+    return load([RESULTS / f"{name}.json"])[0].content
+
+
+@cache
+def read_plain(name):
+    """What another benchmark wrote."""
     return json.loads((RESULTS / f"{name}.json").read_text())
 
 

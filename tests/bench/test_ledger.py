@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -233,10 +234,12 @@ def test_a_variant_is_shown_less_the_row_it_was_made_from_and_in_no_other_table(
 
 def test_a_file_s_paragraph_says_how_it_was_made_and_leaves_out_what_was_replaced():
     early = results(record("mas", 0.7), record("slda", 0.7), features_sha256="abcdef0123", weights_sha256="9876543210")
+    early["run"]["environment"] = "environments/1234.txt"
     late = results(record("mas", 0.71))
     text = details.details({"early": early, "late": late}, records.rows_of(records.current([early, late])))
     first, second = text.split("### late")
-    assert "revision 0123456, features abcdef01, weights 98765432, α_ideal measured 0.800" in first
+    made = "revision 0123456, features abcdef01, weights 98765432, [environment](../results/environments/1234.txt)"
+    assert f"{made}, α_ideal measured 0.800, the paper's 0.699." in first
     assert "Left out: 1 of its 2 rows" in first
     assert "| MAS |" not in first
     assert "| SLDA | 0.876 ± 0.015 |" in first
@@ -253,9 +256,11 @@ def test_places_are_filled_inline_and_in_blocks_and_again_to_the_same(monkeypatc
     assert reproduction.fill(once) == once
 
 
-def test_a_section_without_results_files_says_so():
-    for name, (module, ending) in reproduction.SECTIONS.items():
-        if not reproduction.names(ending):
-            assert reproduction.section(name) == "Not yet run."
-        else:
-            assert (records.ROOT / "benchmarks" / f"{module}.py").exists()
+def test_a_section_is_its_script_s_table_of_the_files_there_are(monkeypatch):
+    made_up = {"b-ablations": results(record("mas", 0.7)), "a-ablations": results(record("mas", 0.6))}
+    script = SimpleNamespace(ROWS=dict.fromkeys(["b-ablations", "a-ablations", "c-ablations"]), table=", ".join)
+    monkeypatch.setattr(reproduction, "names", lambda ending: sorted(made_up) if ending == records.ABLATIONS else [])
+    monkeypatch.setattr(reproduction, "read", made_up.__getitem__)
+    monkeypatch.setattr(reproduction.importlib, "import_module", {"ablations": script}.__getitem__)
+    assert reproduction.section("ablations").startswith("b-ablations, a-ablations\n\n![")  # in the script's order
+    assert reproduction.section("equal-memory") == "Not yet run."

@@ -1,6 +1,5 @@
 """The ledger, README.md and docs/method.md say what the results files say."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 
 reproduction = pytest.importorskip("reproduction")
 records = pytest.importorskip("ledger.records")
+APART = (records.ABLATIONS, records.EQUAL_MEMORY)  # their sections show them
 
 
 @pytest.mark.parametrize("path", reproduction.PAGES, ids=lambda path: path.name)
@@ -25,10 +25,10 @@ def test_the_pages_are_what_the_results_files_say(path):
 
 
 def test_every_results_file_is_on_the_page():
-    page = reproduction.PAGE.read_text()
-    files = {path.relative_to(ROOT / "results").with_suffix("") for path in (ROOT / "results").rglob("*.json")}
-    own = [str(file) for file in files if not str(file).endswith((reproduction.ABLATIONS, reproduction.EQUAL_MEMORY))]
-    assert [file for file in own if f"(../results/{file}.json)" not in page] == []
+    page, results = reproduction.PAGE.read_text(), ROOT / "results"
+    files = [path for folder in ("", "increments", "logistic") for path in (results / folder).glob("*.json")]
+    shown = [path.relative_to(results).as_posix() for path in files if not path.stem.endswith(APART)]
+    assert [name for name in shown if f"(../results/{name})" not in page] == []
 
 
 def test_the_verdict_is_the_first_thing_on_the_page():
@@ -90,8 +90,10 @@ def test_a_verdict_looks_at_both_sides(method, ours, word):
 
 def test_psi_in_the_results_follow_from_the_accuracies_there():
     """Re-derived from the accuracies after every task, which are in the same file."""
-    for path in (ROOT / "results").glob("*.json"):
-        for record in json.loads(path.read_text())["records"]:
+    every = [name for ending in ("", *APART) for name in records.names(ending)]
+    assert len(every) == len(list((ROOT / "results").glob("*.json")))
+    for name in every:
+        for record in records.read(name)["records"]:
             ideal = record["alpha_ideal"]["accuracy"]
             for part, divisor in (("base", ideal), ("new", 1.0), ("all", ideal)):
                 for order, value in zip(record["orders"], record[f"psi_{part}"]["values"], strict=True):

@@ -61,10 +61,10 @@ def features_title(backbone: str) -> str:
 TOLD = " (told the task)"  # stands wherever such a method does
 # Short names of rows that the paper does not have.
 SHORT = {
-    "fearnet-head": "FearNet, head-only sleeps (ours)",
     "whitened": "Whitened",
     "whitened-recency": "Whitened, recency",
     "whitened-encoder": "Whitened + paper's code",
+    "fearnet-head": "FearNet, head-only sleeps (ours)",
 }
 
 
