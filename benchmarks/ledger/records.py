@@ -54,9 +54,9 @@ def latest():
 
 
 def without_variants():
-    """What docs/tables is made of: methods as they are; variants have a section of their own."""
+    """What docs/tables is made of, by data set: methods as they are; variants have a section of their own."""
     kept = [run | {"records": [r for r in run["records"] if not variant_of(r)]} for run in latest()]
-    return [run for run in kept if run["records"]]
+    return sorted((run for run in kept if run["records"]), key=lambda run: run["records"][0]["dataset"])
 
 
 def rows():
