@@ -68,7 +68,10 @@ def section_results(name):
 def section(name):
     """What another script makes of its own results files, with its picture; or that there are none yet."""
     module, found = section_results(name)
-    return f"{module.table(found)}\n\n![{name}](tables/{name}.png)" if found else "Not yet run."
+    if not found:
+        return "Not yet run."
+    files = ", ".join(f"[results/{one}.json](../results/{one}.json)" for one in found)
+    return f"{module.table(found)}\n\n![{name}](tables/{name}.png)\n\n{files}"
 
 
 PLACES = {

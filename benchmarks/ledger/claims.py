@@ -43,7 +43,10 @@ class Claim:
             return "not yet measured"
         said = Counter(says for *_, says in self.found)
         rest = "".join(f", {n} {word}" for word, n in said.most_common() if word != "holds")
-        word = "holds" if not rest else "does not hold" if not said["holds"] else "holds in part"
+        if said["holds"]:
+            word = "holds in part" if rest else "holds"
+        else:
+            word = "undecided" if said["undecided"] == said.total() else "does not hold"
         return f"**{word}**: {said['holds']} of {said.total()}{rest}"
 
 

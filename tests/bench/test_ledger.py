@@ -160,7 +160,7 @@ def test_a_difference_within_its_interval_is_undecided():
     for order, shift in zip(other["orders"], (0.02, 0.02, -0.02, -0.02, 0.0, 0.0), strict=True):
         for task in order["tasks"]:
             task["alpha_all"] += shift
-    assert judged(record("mas", 0.70), other)["Better than iCaRL"] == "**does not hold**: 0 of 1, 1 undecided"
+    assert judged(record("mas", 0.70), other)["Better than iCaRL"] == "**undecided**: 0 of 1, 1 undecided"
 
 
 def test_fearnet_with_our_sleeps_stands_for_no_claim():
@@ -262,5 +262,7 @@ def test_a_section_is_its_script_s_table_of_the_files_there_are(monkeypatch):
     monkeypatch.setattr(reproduction, "names", lambda ending: sorted(made_up) if ending == records.ABLATIONS else [])
     monkeypatch.setattr(reproduction, "read", made_up.__getitem__)
     monkeypatch.setattr(reproduction.importlib, "import_module", {"ablations": script}.__getitem__)
-    assert reproduction.section("ablations").startswith("b-ablations, a-ablations\n\n![")  # in the script's order
+    text = reproduction.section("ablations")
+    assert text.startswith("b-ablations, a-ablations\n\n![")  # in the script's order
+    assert "(../results/b-ablations.json)" in text
     assert reproduction.section("equal-memory") == "Not yet run."
