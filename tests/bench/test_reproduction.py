@@ -64,7 +64,7 @@ def test_readme_counts_the_systems_there_are():
     assert summary.systems() in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reproduction.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/reproduction.md", "docs/tables/tables.md"])
 def test_hat_is_never_named_without_what_it_is_told(page):
     text = (ROOT / page).read_text()
     assert "told the task" in text
