@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import engram
+from engram.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -132,3 +133,16 @@ def test_workflows_are_whole_and_run_every_python_we_name():
     assert flows["release.yml"]["jobs"]["publish"]["permissions"] == {"id-token": "write"}
     for path in [*(ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"), ROOT / ".pre-commit-config.yaml"]:
         assert yaml.safe_load(path.read_text()), path
+
+
+def test_who_cites_finds_this_version_and_the_paper():
+    yaml = pytest.importorskip("yaml")
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["cff-version"] == "1.2.0"
+    assert str(citation["version"]) == engram.__version__
+    assert f"[{engram.__version__}] - {citation['date-released']}" in (ROOT / "CHANGELOG.md").read_text()
+    assert citation["repository-code"] == PROJECT["urls"]["Source"]
+    assert {"title", "authors", "message"} <= set(citation)
+    (paper,) = citation["references"]
+    names = ", ".join(author["family-names"] for author in paper["authors"])
+    assert f"{names}: {paper['title']}, {paper['year']}" == METHODS["mas"].about.paper

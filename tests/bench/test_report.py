@@ -159,12 +159,13 @@ def test_the_row_called_fearnet_sleeps_as_published_and_ours_is_another(dataset)
 def test_psi_table_shows_the_file_s_numbers_beside_the_paper_s(html: str):
     row = Page(html).row("mas")
     # mean ± std, published, difference, with the paper's constant (not for Ψ_new)
-    assert row[1:5] == ["0.873 ± 0.012", "0.887", "−0.014", "0.831 ± 0.011"]
+    assert row[1:5] == ["0.873 ± 0.012", "0.887", "−0.014", "▼ 0.831 ± 0.011"]
     assert row[5:8] == ["0.730 ± 0.020", "0.641", "▲ +0.089"]
     assert row[8:] == ["0.867 ± 0.000", "0.850", "+0.017", "0.826 ± 0.000"]
     assert Page(html).row("si")[1:4] == ["0.823 ± 0.012", "0.864", "▼ −0.041"]
     assert Page(html).row("FearNet")[1:4] == ["–", "0.927", "–"]
-    assert "2 of 6published Ψ reproduced; 2 higher, 2 lower" in Page(html).text
+    assert "2 of 6published Ψ reproduced by our α_ideal; 2 higher, 2 lower" in Page(html).text
+    assert "2 of 6published Ψ reproduced by the paper's; 1 higher, 3 lower" in Page(html).text
 
 
 def test_other_tables(html: str):

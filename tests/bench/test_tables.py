@@ -11,19 +11,24 @@ from PIL import Image
 
 from engram.bench import drawing, published, tables, units
 from engram.bench.drawing import move_apart
+from engram.bench.figures import curves
 from engram.bench.inputs import load_features
 from engram.bench.presets import Preset, load_preset
-from engram.bench.results import PSI, group, load, verdict
+from engram.bench.results import MARKS, group, judge, load, verdict
 from engram.bench.results_file import read_results, write_json
 from engram.bench.runner import Bench, run_bench
-from engram.bench.tables import comparable_costs, in_order, write_tables
+from engram.bench.schema import PSI
+from engram.bench.tables import comparable, in_order, write_tables
 from engram.methods import METHODS
 
 SMALL = {
     "1nn": (),
     "slda": (),
     "icarl": ("base_epochs=3", "increment_epochs=2", "width=32", "exemplars=100"),
-    "fearnet": ("base_epochs=4", "sleep_epochs=2", "bla_epochs=2", "sleep_every=3", "layers=[32, 16]"),
+    "fearnet": (
+        *("base_epochs=4", "sleep_epochs=2", "bla_epochs=2", "sleep_every=3", "layers=[32, 16]"),
+        "sleep_trains=all",
+    ),
     "hat": ("base_epochs=3", "increment_epochs=2", "width=32"),
 }
 
@@ -134,11 +139,12 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
     spread = records["icarl"]["psi_base"]
     assert row[1] == f"{spread['mean']:.3f} ± {spread['std']:.3f}"
     assert (row[2], row[6], row[9]) == ("0.942", "0.547", "0.864")
-    assert row[4] == f"{spread['mean'] * 0.97 / 0.598:.3f}"  # with the paper's α_ideal
+    theirs = spread["mean"] * 0.97 / 0.598  # with the paper's α_ideal
+    assert row[4] == f"{MARKS[verdict('icarl', theirs, 0.942)]} {theirs:.3f}".strip()
     assert row[12:] == ["yes", "2,000 old samples"]
     assert psi["SLDA"][2:4] == ["–", "–"]
     assert psi["SLDA"][12] == "no"
-    assert "task of every test sample" in psi["HAT"][13]
+    assert "task of every test sample" in psi["HAT (told the task)"][13]
     assert psi["GeppNet"][1:5] == ["–", "0.727", "–", "–"]  # published, not run
     assert psi["MAS"][2] == "0.837"
     marks = {"reproduced": "", "higher": "▲ ", "lower": "▼ "}
@@ -150,12 +156,14 @@ def test_the_tables_hold_what_was_measured_beside_what_was_published(results, tm
             seen.append(verdict(method, mean, float(published)))
             assert difference == marks[seen[-1]] + f"{mean - float(published):+.3f}".replace("-", "−"), method
     assert {"higher", "lower"} <= set(seen)
+    assert f" {judge(group(load([results]))[0].rows)} α_ideal as measured" in text
     memory = table_after(text, "## Table 4")
     assert memory["1-NN"][0] == "CUB-200-2011"
     assert memory["1-NN"][2:4] == ["4.1 GB", "40.9 GB"]
     assert memory["iCaRL"][4:6] == ["512 kB", "5.12 MB"]
     further = table_after(text, "### What a further class costs")
-    assert set(further) == {METHODS[name].about.title for name in SMALL}
+    told = {"hat": " (told the task)"}
+    assert set(further) == {METHODS[name].about.title + told.get(name, "") for name in SMALL}
     assert further["1-NN"][3].endswith("kB")
 
 
@@ -200,6 +208,21 @@ def test_the_figures_are_pictures(results, tmp_path):
             assert len(image.convert("RGB").getcolors(1 << 24)) > 50
 
 
+def test_curves_have_a_panel_for_every_method_the_best_at_the_end_first(results):
+    elsewhere = {**next(r for r in results["records"] if r["method"] == "1nn"), "backbone": "vgg19:conv4_1@32:abc"}
+    changed = {**results, "records": [*results["records"][1:], elsewhere]}
+    figure = curves(in_order([row for found in group(load([changed])) for row in found.rows]))
+    ends = [float(re.search(r"at the end (\d\.\d+)", panel.alt)[1]) for panel in figure.panels]
+    assert len(ends) == len(SMALL)
+    assert ends == sorted(ends, reverse=True)
+    assert any(panel.title == "HAT (told the task)" for panel in figure.panels)
+    (other,) = (panel for panel in figure.panels if panel.title == "1-NN")
+    assert other.alt.endswith("on vgg19:conv4_1.")
+    record = next(r for r in results["records"] if r["method"] == "slda")
+    (slda,) = (panel for panel in figure.panels if panel.title == "SLDA")
+    assert f"at the end {record['final_accuracy']['mean']:.3f}." in slda.alt
+
+
 def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_most_ran_on(results, tmp_path):
     elsewhere = {**next(r for r in results["records"] if r["method"] == "slda"), "backbone": "vgg19:conv4_1@32:abc"}
     more = {**results, "records": [*results["records"], elsewhere]}
@@ -209,10 +232,10 @@ def test_a_method_on_several_features_has_a_line_for_each_and_is_drawn_on_those_
     titles = [row.label for row in named if row.method == "slda"]
     assert titles == [f"SLDA · {usual.split(':')[0]}", "SLDA · vgg19"]
     assert sum(row.label == "iCaRL" for row in named) == 1
-    figure = comparable_costs(named)
-    assert usual in figure.note
-    assert all("SLDA · vgg19" not in panel.alt for panel in figure.panels)
-    assert not comparable_costs(in_order(rows[:-1])).note
+    shown, note = comparable(named)
+    assert usual in note
+    assert [row.label for row in shown if row.method == "slda"] == titles[:1]
+    assert not comparable(in_order(rows[:-1]))[1]
     assert set(titles) < set(table_after(write_tables([more], tmp_path), "## Table 5"))
 
 

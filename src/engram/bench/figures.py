@@ -1,6 +1,7 @@
 """What is drawn of results: Ψ beside the paper's, accuracy over the classes seen, confusions, memory, costs."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from engram.bench import published
 from engram.bench.drawing import COLOURS, GREY, INK, Figure, Panel, name_lines, short, style
-from engram.bench.results import PSI, Row, published_only
+from engram.bench.results import Row, published_only
+from engram.bench.schema import PSI
 from engram.bench.units import seconds, size
 
 FLAVOURS = {
@@ -137,6 +139,37 @@ def accuracy(rows: Sequence[Row]) -> Figure:
     if any(len(row.record["orders"]) > 1 for row in rows):
         note += " Shaded: from the lowest class order to the highest."
     return Figure("accuracy", panels, size=(4.8, max(3.3, 0.21 * len(rows) + 0.6)), note=note)
+
+
+def curves(rows: Sequence[Row]) -> Figure:
+    """α_all over the classes seen, one method to a panel, the best at the end first, all of them in grey behind it."""
+    means = {id(row): np.mean(row.courses("alpha_all"), axis=0) for row in rows}
+    usual = Counter(row.features for row in rows).most_common(1)[0][0]
+
+    def draw(axis: Any, row: Row, words: str) -> None:
+        for other in rows:
+            axis.plot(other.classes_seen, means[id(other)], color=GREY, lw=0.7, alpha=0.35)
+        courses, colour = np.array(row.courses("alpha_all")), _colour(row)
+        axis.fill_between(row.classes_seen, courses.min(axis=0), courses.max(axis=0), color=colour, alpha=0.2, lw=0)
+        axis.plot(row.classes_seen, means[id(row)], color=colour, lw=2.2)
+        axis.axhline(row.record["alpha_ideal"]["accuracy"], color=INK, linestyle=":", lw=1)
+        low = means[id(row)][-1] < 0.2  # then the line comes through the lower corner
+        place = {"x": 0.97, "y": 0.75, "ha": "right"} if low else {"x": 0.03, "y": 0.05, "ha": "left"}
+        axis.text(s=words, transform=axis.transAxes, color=colour, fontweight="bold", **place)
+        axis.set_ylim(0, 1)
+        axis.xaxis.get_major_locator().set_params(integer=True, nbins=4)
+        axis.set_xlabel("classes seen", fontsize=9)
+
+    panels = []
+    for row in sorted(rows, key=lambda row: -means[id(row)][-1]):
+        words = f"{means[id(row)][-1]:.3f}" + (f" on {row.features}" if row.features != usual else "")
+        alt = f"Test accuracy of {row.label} over classes seen; at the end {words}."
+        panels.append(Panel(short(row.label, 34), alt, partial(draw, row=row, words=words)))
+    note = (
+        "The number is the accuracy after the last class. Blue: the paper's method, orange: others, grey: all of them; "
+        "shaded: from the lowest run to the highest; dotted: an offline network, all classes at once (α_ideal)."
+    )
+    return Figure("curves", panels, size=(3.3, 2.1), columns=4, note=note)
 
 
 def costs(rows: Sequence[Row], fields: Sequence[str]) -> Figure:

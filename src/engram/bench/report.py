@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from itertools import chain
@@ -11,7 +10,7 @@ from statistics import mean, median
 
 from engram.bench.drawing import Figure, can_draw, save_png, svg
 from engram.bench.figures import FLAVOURS, accuracy, confusion, costs, memory, psi
-from engram.bench.results import Group, Json, Run, dataset_title, group, load
+from engram.bench.results import IDEALS, Group, Json, Run, count_verdicts, dataset_title, group, load
 from engram.bench.tables import psi_columns
 from engram.bench.units import count, seconds, size, spread
 from engram.html import Cell, document, table, tiles
@@ -109,11 +108,11 @@ def _tiles(group: Group) -> str:
     able = [row for row in group.rows if not row.about.told_the_task] or group.rows
     best = max(able, key=lambda row: float(row.record["psi_all"]["mean"]))
     found = [(f"{best.record['psi_all']['mean']:.3f}", f"best Ψ_all: {best.label}")]
-    verdicts = Counter(verdict for row in group.rows for verdict in row.verdicts)
-    if verdicts:
-        rest = ", ".join(f"{verdicts[other]} {other}" for other in ("higher", "lower") if verdicts[other])
-        what = "published Ψ reproduced" + (f"; {rest}" if rest else "")
-        found.append((f"{verdicts['reproduced']} of {verdicts.total()}", what))
+    for ideal, whose in IDEALS.items():
+        verdicts = [verdict for row in group.rows for verdict in row.verdicts(ideal)]
+        if verdicts:
+            reproduced, _, rest = count_verdicts(verdicts).partition(" reproduced")
+            found.append((reproduced, f"published Ψ reproduced by {whose}{rest.replace(', ', '; ', 1)}"))
     ideals = sorted({f"{row.record['alpha_ideal']['accuracy']:.3f}" for row in group.rows})
     found.append((" / ".join(ideals), "α_ideal: offline, on the same features"))
     later = [value for course in best.courses("seconds") for value in course[1:]]

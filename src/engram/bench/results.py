@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,40 +11,21 @@ from typing import Any, Literal
 
 from engram.bench import published
 from engram.bench.results_file import read_results
+from engram.bench.schema import PSI, find_problem
 from engram.bench.units import count
 from engram.learner import About
 from engram.methods import METHODS
 
 Json = Mapping[str, Any]
 Verdict = Literal["reproduced", "higher", "lower"]
+Ideal = Literal["ours", "paper"]
 
 _DATASETS = {"cifar100": "CIFAR-100", "cub200": "CUB-200-2011", "digits": "Handwritten digits", "folder": "Own images"}
-PSI = {"psi_base": "Ψ_base", "psi_new": "Ψ_new", "psi_all": "Ψ_all"}
 # How far from the published Ψ ours may be: for the paper's own rows, and for those it quotes of other systems.
 NEAR, NEAR_PEERS = 0.03, 0.05
+# What Ψ_base and Ψ_all are divided by: every number is judged by both.
+IDEALS: dict[Ideal, str] = {"ours": "our α_ideal", "paper": "the paper's"}
 MARKS: dict[Verdict, str] = {"reproduced": "", "higher": "▲", "lower": "▼"}
-
-# What a report cannot do without. A type is one of its instances, a list holds any number of its one item; what a name
-# with a question mark stands for may be left out, but not misread.
-_NUMBER = (int, float)
-_SPREAD = {"mean": _NUMBER, "values": [_NUMBER]}
-_TASK = {"classes_seen": int, "alpha_base": _NUMBER, "alpha_new": _NUMBER, "alpha_all": _NUMBER, "seconds": _NUMBER}
-_RECORD = {
-    "dataset": str,
-    "backbone": str,
-    "method": str,
-    "protocol": {"base": int, "step": int, "classes": int},
-    "alpha_ideal": {"accuracy": _NUMBER},
-    **dict.fromkeys(PSI, _SPREAD),
-    "orders": [{"seed": int, "classes": list, "tasks": [_TASK]}],
-    "paper_ideal?": {"alpha_ideal": _NUMBER, **dict.fromkeys(PSI, _SPREAD)},
-    "average_incremental_accuracy?": _SPREAD,
-    "final_accuracy?": _SPREAD,
-    "forgetting?": _SPREAD,
-    "confusion?": {"labels": list, "counts": [[_NUMBER]]},
-    "memory?": {"as_the_paper_counts": dict, "all_the_next_increment_needs": dict},
-}
-_RESULTS = {"format": int, "run": dict, "records": [_RECORD]}
 
 
 def verdict(method: str, ours: float, theirs: float) -> Verdict:
@@ -60,6 +41,13 @@ def margin(method: str) -> float:
     return NEAR if method in published.OWN else NEAR_PEERS
 
 
+def count_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """How many of the numbers got which verdict, in words."""
+    found = Counter(verdicts)
+    rest = "".join(f", {found[word]} {word}" for word in ("higher", "lower") if found[word])
+    return f"{found['reproduced']} of {found.total()} reproduced{rest}"
+
+
 def dataset_title(dataset: str) -> str:
     """The name people know it by."""
     return _DATASETS.get(dataset, dataset)
@@ -71,6 +59,7 @@ def features_title(backbone: str) -> str:
     return backbone.split("@")[0].split(",")[0] + mirrored
 
 
+TOLD = " (told the task)"  # stands wherever such a method does
 # Short names of rows that the paper does not have.
 SHORT = {
     "whitened": "Whitened",
@@ -84,6 +73,24 @@ def method_title(method: str) -> str:
     """The name people know it by."""
     known = published.NAMES | SHORT
     return known.get(method) or (METHODS[method].about.title if method in METHODS else method)
+
+
+def method_of(record: Json) -> str:
+    """The row's method. FearNet whose sleeps train the head alone is ours, whatever files of before call it."""
+    method, config = str(record["method"]), record.get("config") or {}
+    return "fearnet-head" if method == "fearnet" and config.get("sleep_trains") == "head" else method
+
+
+def variant_of(record: Json) -> str:
+    """What makes the row another one than its method's, such as "without L_L1"; files of before left it to be seen."""
+    bits = (record.get("config") or {}).get("kept_bits")
+    return str(record.get("name") or (f"{bits} bits" if bits in (4, 8) else ""))
+
+
+def label_of(record: Json) -> str:
+    """What a row is called: its method, what makes it another one, and what nobody else is told."""
+    told = METHODS[record.get("learner", "prototypes")].about.told_the_task
+    return ", ".join(filter(None, (method_of(record), variant_of(record)))) + (TOLD if told else "")
 
 
 @dataclass(frozen=True)
@@ -104,8 +111,18 @@ class Row:
 
     @property
     def method(self) -> str:
-        """The row's name."""
-        return str(self.record["method"])
+        """The row's method."""
+        return method_of(self.record)
+
+    @property
+    def variant(self) -> str:
+        """What makes it another row than its method's; empty for the method as it is."""
+        return variant_of(self.record)
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return label_of(self.record).replace(self.method, method_title(self.method), 1)
 
     @property
     def about(self) -> About:
@@ -119,22 +136,32 @@ class Row:
 
     @property
     def published(self) -> tuple[float, float, float] | None:
-        """The paper's Ψ_base, Ψ_new, Ψ_all of this data set and method."""
-        return published.PSI.get(self.record["dataset"], {}).get(self.method)
+        """The paper's Ψ_base, Ψ_new, Ψ_all of this data set and method; of a variant it has none."""
+        return None if self.variant else published.PSI.get(self.record["dataset"], {}).get(self.method)
 
     @property
-    def verdicts(self) -> list[Verdict]:
-        """One for each published Ψ, with α_ideal as measured here; none where nothing was published."""
-        theirs = zip(PSI, self.published or (), strict=False)
-        return [verdict(self.method, self.record[field]["mean"], number) for field, number in theirs]
+    def ideals(self) -> dict[Ideal, Json]:
+        """The Ψ by either denominator: α_ideal as measured here, and the paper's constant where it has one."""
+        theirs = self.record.get("paper_ideal")
+        return {"ours": self.record, "paper": theirs} if theirs else {"ours": self.record}
+
+    def verdicts(self, ideal: Ideal) -> list[Verdict]:
+        """One for each published Ψ, by one of the denominators; none where nothing was published."""
+        if self.published is None or ideal not in self.ideals:
+            return []
+        ours = (self.ideals[ideal][field]["mean"] for field in PSI)
+        return [verdict(self.method, one, number) for one, number in zip(ours, self.published, strict=True)]
 
     @property
     def protocol(self) -> str:
         """What was done, in a sentence."""
         base, step, classes = (self.record["protocol"][name] for name in ("base", "step", "classes"))
+        orders = len({order["seed"] for order in self.record["orders"]})
+        inits = len(self.record["orders"]) // orders
         return (
             f"{base} classes at first, then {classes - base} more, {'one' if step == 1 else step} at a time, without "
-            f"the earlier data; {count(len(self.record['orders']), 'class order')}."
+            f"the earlier data; {count(orders, 'class order')}"
+            + (f" with {inits} initialisations each." if inits > 1 else ".")
         )
 
     def memory(self, flavour: str) -> dict[int, float]:
@@ -176,6 +203,15 @@ def published_only(rows: Sequence[Row]) -> dict[str, tuple[float, float, float]]
     return {name: psi for name, psi in published.PSI.get(rows[0].record["dataset"], {}).items() if name not in ran}
 
 
+def judge(rows: Sequence[Row]) -> str:
+    """How many of the published numbers were reproduced, by either α_ideal."""
+    counts = (
+        f"by {whose} {count_verdicts(verdict for row in rows for verdict in row.verdicts(ideal))}"
+        for ideal, whose in IDEALS.items()
+    )
+    return "; ".join(counts).capitalize() + "."
+
+
 def load(sources: Sequence[Path | str | Json]) -> list[Run]:
     """The runs; a folder stands for the `results.json` in it."""
     if not sources:
@@ -189,7 +225,7 @@ def load(sources: Sequence[Path | str | Json]) -> list[Run]:
             path = path / "results.json" if path.is_dir() else path
             name, content = str(path), _read(path)
             label = path.resolve().parent.name if path.name == "results.json" else path.stem
-        problem = next(_problems(content, _RESULTS, ""), None)
+        problem = find_problem(content)
         if problem is None and content["format"] != 1:
             problem = f"format {content['format']} is not known to this version of engram"
         if problem is not None:
@@ -207,10 +243,10 @@ def group(runs: Sequence[Run]) -> list[Group]:
             found.setdefault((record["dataset"], record["backbone"]), []).append((run, record))
     groups = []
     for (dataset, backbone), members in found.items():
-        methods = list(dict.fromkeys(record["method"] for _, record in members))
-        members.sort(key=lambda member: methods.index(member[1]["method"]))  # the same method of two runs, side by side
+        methods = list(dict.fromkeys(method_of(record) for _, record in members))
+        members.sort(key=lambda member: methods.index(method_of(member[1])))  # one method of two runs, side by side
         labels = _distinct(
-            [record["method"] for _, record in members],
+            [label_of(record) for _, record in members],
             ([run.label for run, _ in members], [record.get("preset") or "" for _, record in members]),
         )
         rows = [Row(label, run, record) for label, (run, record) in zip(labels, members, strict=True)]
@@ -225,32 +261,6 @@ def _read(path: Path) -> Any:
         raise ValueError(f"{path} does not exist; `engram bench --out DIR` writes it") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not a results file of `engram bench`: not JSON ({error})") from None
-
-
-def _problems(value: Any, shape: Any, where: str) -> Iterator[str]:
-    if isinstance(shape, dict):
-        if not isinstance(value, Mapping):
-            yield f"{where or 'the file'} is not an object"
-            return
-        for key, inner in shape.items():
-            key, optional = key.removesuffix("?"), key.endswith("?")
-            name = f"{where}.{key}" if where else key
-            if optional and value.get(key) is None:
-                continue
-            if key not in value:
-                yield f"{name} is missing"
-            else:
-                yield from _problems(value[key], inner, name)
-    elif isinstance(shape, list):
-        if not isinstance(value, list):
-            yield f"{where} is not a list"
-        elif not value:
-            yield f"{where} is empty"
-        else:
-            for i, item in enumerate(value):
-                yield from _problems(item, shape[0], f"{where}[{i}]")
-    elif not isinstance(value, shape):
-        yield f"{where} is {json.dumps(value, default=str)[:40]}"
 
 
 def _distinct(labels: Sequence[str], qualifiers: Iterable[Sequence[str]]) -> list[str]:

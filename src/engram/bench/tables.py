@@ -7,21 +7,23 @@ from pathlib import Path
 from statistics import fmean, median
 
 from engram.bench import published
-from engram.bench.drawing import Figure, can_draw, save_png
-from engram.bench.figures import FLAVOURS, costs, psi
+from engram.bench.drawing import can_draw, save_png
+from engram.bench.figures import FLAVOURS, costs, curves, psi
 from engram.bench.results import (
     MARKS,
     NEAR,
     NEAR_PEERS,
-    PSI,
     Json,
     Row,
+    Verdict,
     dataset_title,
     group,
+    judge,
     load,
     method_title,
     published_only,
 )
+from engram.bench.schema import PSI
 from engram.bench.units import size, spread
 from engram.html import Cell, Content
 from engram.learner import GROUPS
@@ -48,10 +50,17 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: st
         if can_draw():
             parts.append(f"![Ψ of every method](psi-{dataset}.png)")
             save_png(psi(own), folder / f"psi-{dataset}.png", title)
+            parts.append(f"![Accuracy on all classes seen, as they arrive](curves-{dataset}.png)")
+            shown, on_which = comparable(own)
+            drawn = curves(shown)
+            drawn = replace(drawn, note=f"{drawn.note} {on_which}".strip())
+            save_png(drawn, folder / f"curves-{dataset}.png", f"{name}: test accuracy on all classes seen so far")
         parts += [f"### What a further class costs, {name}", cost_table(own), *([note] if note else [])]
         if can_draw():
             parts.append(f"![Bytes kept and seconds per increment](costs-{dataset}.png)")
-            save_png(comparable_costs(own), folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
+            shown, on_which = comparable(own)
+            drawn = replace(costs(shown, ("kept_bytes", "seconds")), note=on_which)
+            save_png(drawn, folder / f"costs-{dataset}.png", f"{name}: what a further class costs")
     parts += ["## Table 4: memory beside the network that answers", memory_table(in_order(rows))]
     parts += ["### Where the published figures may come from", formula_table()]
     text = "\n\n".join(parts) + "\n"
@@ -72,13 +81,13 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
     return sorted(named, key=lambda row: order.index(row.method if row.method in order else row.record["learner"]))
 
 
-def comparable_costs(rows: Sequence[Row]) -> Figure:
-    """Bytes and seconds; of a method that ran on several features, on those that most ran on: only these compare."""
+def comparable(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Rows to draw beside each other: of a method that ran on several features, on those most ran on; and a note."""
     common = Counter(row.features for row in rows).most_common(1)[0][0]
     there = {row.method for row in rows if row.features == common}
     kept = [row for row in rows if row.features == common or row.method not in there]
     note = f"Methods that ran on several features are shown on {common}." if len(kept) < len(rows) else ""
-    return replace(costs(kept, ("kept_bytes", "seconds")), note=note)
+    return kept, note
 
 
 def psi_columns(rows: Sequence[Row]) -> tuple[dict[str, list[str]], list[list[Content]], str]:
@@ -96,32 +105,45 @@ def psi_columns(rows: Sequence[Row]) -> tuple[dict[str, list[str]], list[list[Co
     lines: list[list[Content]] = []
     for row in rows:
         line: list[Content] = [row.label]
+        by_us, by_them = row.verdicts("ours"), row.verdicts("paper")
         for i, field in enumerate(PSI):
             line.append(spread(row.record[field]))
             if row.published:
                 gap = f"{row.record[field]['mean'] - row.published[i]:+.3f}".replace("-", "−")
-                judged = row.verdicts[i]
-                line += [f"{row.published[i]:.3f}", Cell(f"{MARKS[judged]} {gap}".strip(), judged)]
+                line += [f"{row.published[i]:.3f}", _judged(gap, by_us[i])]
             elif compared:
                 line += [None, None]
             if field in divided:
-                theirs = row.record.get("paper_ideal")
-                line.append(spread(theirs[field]) if theirs else None)
+                theirs = row.ideals.get("paper")
+                number = spread(theirs[field]) if theirs else None
+                line.append(_judged(number, by_them[i]) if number and by_them else number)
         lines.append(line)
     for method, values in published_only(rows).items():
         line = [Cell(published.NAMES[method], "peer")]
         for field, value in zip(PSI, values, strict=True):
             line += [None, Cell(f"{value:.3f}", "peer"), None, *[None] * (field in divided)]
         lines.append(line)
-    several = any(len(row.record["orders"]) > 1 for row in rows)
-    note = "Mean ± standard deviation over class orders." if several else "One class order: no spread is known."
-    if compared:
-        note += (
-            f" Difference: measured less published, ▲ or ▼ where it is more than {NEAR} ({NEAR_PEERS} for the systems "
-            f"the paper compares with). The published Ψ divide by an α_ideal of {constant}, an offline network on "
-            "ResNet-50 features. Rows without a measurement were not run here."
-        )
-    return columns, lines, note
+    return columns, lines, _psi_note(rows, constant if compared else None)
+
+
+def _psi_note(rows: Sequence[Row], constant: float | None) -> str:
+    """How to read the table, and what it comes to by either α_ideal."""
+    runs = [[order["seed"] for order in row.record["orders"]] for row in rows]
+    also = " and initialisations" if any(len(set(seeds)) < len(seeds) for seeds in runs) else ""
+    several = any(len(seeds) > 1 for seeds in runs)
+    note = f"Mean ± standard deviation over class orders{also}." if several else "One class order: no spread is known."
+    if constant is None:
+        return note
+    note += (
+        f" Difference: measured less published. ▲ and ▼ mark what is more than {NEAR} ({NEAR_PEERS} for the systems "
+        f"the paper compares with) from the published. The published Ψ divide by an α_ideal of {constant}, an offline "
+        "network on ResNet-50 features. Rows without a measurement were not run here."
+    )
+    return f"{note} {judge(rows)}"
+
+
+def _judged(number: str, verdict: Verdict) -> Cell:
+    return Cell(f"{MARKS[verdict]} {number}".strip(), verdict)
 
 
 def psi_table(rows: Sequence[Row]) -> str:

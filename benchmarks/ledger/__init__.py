@@ -1,0 +1,1 @@
+"""What results files decide on the pages; `benchmarks/reproduction.py` puts it in its places."""

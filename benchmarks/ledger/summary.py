@@ -1,0 +1,101 @@
+"""What README.md and docs/method.md say of the results: a table and a few sentences."""
+
+from engram.bench.published import OWN
+from engram.bench.results import dataset_title
+from engram.bench.statistics import ALPHAS, summarise
+from engram.bench.tables import markdown
+from engram.bench.units import join_words, short_number, wrap
+from engram.methods import METHODS
+from ledger.claims import accuracy, find
+from ledger.comparison import ended
+
+DATASETS = ("cifar100", "cub200")
+FEATURES = "resnet50:pooled"
+BOUNDS = ("finetune", "joint")  # forgets everything; keeps everything
+OURS = (*OWN, "prototypes", "whitened", "imagenet", "fearnet-head")
+README = {
+    "whitened": "**Whitened prototypes**, the default",
+    "ncm": "nearest class mean",
+    "slda": "SLDA: shrunk linear discriminants, streaming",
+    "ranpac": "RanPAC",
+    "fearnet": "FearNet",
+    "mas": "MAS, the paper's",
+    "joint": "*joint training, all data kept*",
+}
+NUMBERS = (
+    *("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
+    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty"),
+)
+
+
+def systems():
+    """How many there are to compare with."""
+    others = [name for name in METHODS if name not in OURS and name not in BOUNDS]
+    return f"{NUMBERS[len(others)]} systems and {NUMBERS[len(BOUNDS)]} bounds"
+
+
+def row_of(rows, dataset, method, features=FEATURES):
+    for row in rows:
+        if (row.record["dataset"], row.features, row.method, row.variant) == (dataset, features, method, ""):
+            return row
+    raise ValueError(f"results/ has no row of {method} on {features} of {dataset}")
+
+
+def readme_table(rows, logistic):
+    """The few methods a reader should know about, on the way and at the end, and what they keep."""
+    lines = []
+    for method, title in README.items():
+        both = [row_of(rows, dataset, method) for dataset in DATASETS]
+        numbers = [short_number(n) for row in both for n in (accuracy(row), ended(row))]
+        kept = " and ".join(f"{row.courses('kept_bytes')[0][-1] / 1e6:.1f}" for row in both)
+        lines.append([title, *numbers, f"{kept} MB"])
+    ends = [short_number(logistic[dataset]["accuracy"]) for dataset in DATASETS]
+    lines.insert(-1, ["*logistic regression, all data at once*", "", ends[0], "", ends[1], ""])
+    head = ["", "CIFAR-100, on the way", "at the end", "CUB-200 birds, on the way", "at the end", "kept at the end"]
+    return markdown(head, lines)
+
+
+def orders_sentence(rows):
+    """How many class orders are behind the table."""
+    found = {}
+    for method, title in README.items():
+        counts = {summarise(row_of(rows, dataset, method).record, "psi_all").orders for dataset in DATASETS}
+        found.setdefault(max(counts), []).append(title.split(":")[0].split(",")[0].strip("*"))
+    if len(found) == 1:
+        return wrap(f"Every method had {NUMBERS[next(iter(found))]} class orders.")
+    parts = [f"{join_words(titles)} had {NUMBERS[n]}" for n, titles in sorted(found.items(), reverse=True)]
+    return wrap(f"Class orders: {'; '.join(parts)}.")
+
+
+def all_data(rows, logistic):
+    """What having all data at once is worth in the end, beside whitened prototypes."""
+    sentences = []
+    for dataset in DATASETS:
+        ours, joint = (short_number(ended(row_of(rows, dataset, method))) for method in ("whitened", "joint"))
+        alone = short_number(logistic[dataset]["accuracy"])
+        sentences.append(
+            f"On {dataset_title(dataset)} a logistic regression with all data at once ends at {alone}, joint training "
+            f"at {joint}, whitened prototypes, one class at a time, at {ours}."
+        )
+    return wrap(" ".join(sentences))
+
+
+def reached(rows):
+    """What docs/method.md says of whitened prototypes beside MAS."""
+    sentences = []
+    for dataset in DATASETS:
+        ours, theirs = (
+            ", ".join(short_number(summarise(row_of(rows, dataset, method).record, field).mean) for field in ALPHAS)
+            for method in ("whitened", "mas")
+        )
+        sentences.append(f"{ours} on {dataset_title(dataset)} (MAS: {theirs})")
+    text = f"Mean accuracy over the increments on base, new and all classes is {join_words(sentences)}."
+    joined = [accuracy(row_of(rows, dataset, "whitened", "resnet50:joined:mirror")) for dataset in DATASETS]
+    text += " With the layers of two depths joined and mirrored pictures averaged in, all classes reach "
+    text += f"{join_words([short_number(n) for n in joined])}."
+    vgg = next((row for row in rows if row.method == "whitened-encoder" and not row.variant), None)
+    plain = vgg and find(rows, vgg, "mas")
+    if plain:
+        text += f" On {vgg.features}, the paper's own code, *joined and whitened*, goes from "
+        text += f"{short_number(accuracy(plain))} to {short_number(accuracy(vgg))}."
+    return wrap(text)
