@@ -15,6 +15,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from torch import Tensor
 from torch.nn.functional import elu
 
+from engram.engine import FAST, Schedule
 from engram.learner import Progress
 from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.testing import blobs
@@ -202,3 +203,25 @@ def test_random_pairs_are_drawn_anew_and_are_all_pairs_on_average():
     values = np.array([each.loss for each in drawn])
     assert len(np.unique(values)) > 250
     assert values.mean() == pytest.approx(every[0].loss, rel=0.03)
+
+
+def test_where_gradients_fall_steps_stay_as_short_as_the_largest_made_them():
+    """AMSGrad, and not Adam, whose steps grow again."""
+
+    def slope(step: int) -> float:
+        return 1.0 if step < 20 else 0.05
+
+    ours, steps = torch.zeros(1), iter(range(600))
+    trainer = FAST.trainer({"theta": ours}, 1, torch.Generator())
+    schedule = Schedule(600, 1e-2)
+    trainer.run("base", lambda x, y, pairs: ours.sum() * slope(next(steps)), torch.ones(1, 1), torch.zeros(1), schedule, False)  # fmt: skip # noqa: E501
+    found = {}
+    for amsgrad in (True, False):
+        theta = torch.zeros(1)
+        optimizer = torch.optim.Adam([theta], 1e-2, amsgrad=amsgrad)
+        for step in range(600):
+            theta.grad = torch.full((1,), slope(step))
+            optimizer.step()
+        found[amsgrad] = theta.item()
+    assert ours.item() == pytest.approx(found[True], rel=1e-4)
+    assert found[False] < 1.1 * found[True] < 0  # it would have gone farther

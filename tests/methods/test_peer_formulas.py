@@ -149,6 +149,17 @@ def test_icarl_keeps_the_samples_whose_normalised_codes_have_the_mean_of_all():
         assert torch.equal(kept, own[chosen])
 
 
+def test_icarl_answers_by_the_cosine_to_the_mean_of_normalised_exemplars():
+    learner, _ = taught("icarl", "ab", "c", exemplars=12)
+    X, _ = blobs(list("abc"), n=5, seed=4)
+    codes, kept = (hidden(learner.tensors, x).numpy() for x in (torch.from_numpy(X).float(), learner.tensors["samples.features"]))  # fmt: skip # noqa: E501
+    kept = kept / np.linalg.norm(kept, axis=1, keepdims=True)
+    for row in range(3):
+        mean = kept[learner.tensors["samples.targets"].numpy() == row].mean(axis=0)
+        expected = codes @ mean / np.linalg.norm(codes, axis=1) / np.linalg.norm(mean)
+        np.testing.assert_allclose(learner.scores(X)[:, row], expected, atol=1e-5)
+
+
 def test_gem_keeps_the_last_samples_of_every_class_with_their_task():
     learner, _ = taught("gem", "ab", "c", memories=14)
     kept, targets, tasks = (learner.tensors[f"samples.{name}"] for name in ("features", "targets", "tasks"))
