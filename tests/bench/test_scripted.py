@@ -62,7 +62,7 @@ def test_the_accuracies_after_every_task_are_those_of_the_script():
     assert [result.alpha_new for result in results] == pytest.approx(NEW)
     assert [result.alpha_all for result in results] == pytest.approx(ALL)
     assert [result.classes_seen for result in results] == [2, 3, 4, 5]
-    assert set(learner.asked) == {None}, "always against all classes seen"
+    assert learner.asked == [None], "always against all classes seen"
     measured = psi(results, alpha_ideal=0.5)  # the base task is none of Kemker's 2..T
     assert (measured.base, measured.new, measured.all) == pytest.approx((1.0, fmean(NEW[1:]), fmean(ALL[1:]) / 0.5))
 
