@@ -1,0 +1,126 @@
+"""The protocol with a learner whose answers are known beforehand, and α_ideal where the test labels are nonsense."""
+
+from statistics import fmean
+
+import numpy as np
+import pytest
+import torch
+
+from engram.bench.metrics import confusion, psi
+from engram.bench.offline import Recipe, offline_ideal
+from engram.bench.protocol import Samples, run
+from engram.learner import MemoryTable
+from engram.methods import METHODS
+from engram.testing import blobs
+
+# Two base classes, then one class at a time; of every class another number of test samples.
+TASKS = [["a", "b"], ["c"], ["d"], ["e"]]
+TEST = "aaaaaaaa bb cccc d eeeee"
+# What is answered after each task, column by column; what has not been seen yet must not count.
+SCRIPT = [
+    "aaaaaaab ab bbbb a bbbbb",
+    "aaaabbbb cb ccca a ccccc",
+    "aacccccc bb cabb d ddddd",
+    "aaaabbee bb cddd e eeeaa",
+]
+BASE, NEW, ALL = [8 / 10, 5 / 10, 4 / 10, 6 / 10], [8 / 10, 3 / 4, 1 / 1, 3 / 5], [8 / 10, 8 / 14, 6 / 15, 10 / 20]
+
+
+class Scripted(METHODS["ncm"]):
+    """Answers what the script says, and remembers what it was asked. It keeps no state worth the name."""
+
+    def learn(self, X, y, progress=None):
+        assert set(y) == set(TASKS[self.tasks_learned]), "a task sees its own classes"
+        assert (X[:, 0] < 0).all(), "no test sample is learned"
+        self.tasks_learned += 1
+        self._labels = [label for task in TASKS[: self.tasks_learned] for label in task]
+        self.asked: list[object] = []
+
+    def predict(self, X, among=None):
+        assert (X[:, 0] >= 0).all(), "no training sample is asked"
+        self.asked.append(among)
+        return letters(SCRIPT[self.tasks_learned - 1])[X[:, 0].int().numpy()]
+
+    def memory(self):
+        return MemoryTable()
+
+
+def letters(text: str) -> np.ndarray:
+    return np.array(list(text.replace(" ", "")))
+
+
+def samples(text: str, first: int, step: int = 1) -> Samples:
+    y = letters(text)
+    return Samples(first + step * torch.arange(len(y))[:, None], y)
+
+
+def test_the_accuracies_after_every_task_are_those_of_the_script():
+    learner = Scripted(device="cpu")
+    train = samples("aabbccddee", first=-1, step=-1)
+    results = list(run(learner, train, samples(TEST, first=0), TASKS))
+    assert [result.alpha_base for result in results] == pytest.approx(BASE)
+    assert [result.alpha_new for result in results] == pytest.approx(NEW)
+    assert [result.alpha_all for result in results] == pytest.approx(ALL)
+    assert [result.classes_seen for result in results] == [2, 3, 4, 5]
+    assert learner.asked == [None], "always against all classes seen"
+    measured = psi(results, alpha_ideal=0.5)  # the base task is none of Kemker's 2..T
+    assert (measured.base, measured.new, measured.all) == pytest.approx((1.0, fmean(NEW[1:]), fmean(ALL[1:]) / 0.5))
+
+
+def test_the_confusions_are_those_of_the_script():
+    learner = Scripted(device="cpu")
+    learner.tasks_learned = len(TASKS)
+    learner.asked = []
+    said = confusion(learner, samples(TEST, first=0), TASKS)
+    assert said["labels"] == list("abcde")
+    assert said["counts"] == [[4, 2, 0, 0, 2], [0, 2, 0, 0, 0], [0, 0, 1, 3, 0], [0, 0, 0, 0, 1], [2, 0, 0, 0, 3]]
+
+
+def test_only_a_learner_that_is_told_the_task_is_asked_among_its_classes():
+    class Told(Scripted):
+        about = METHODS["hat"].about
+
+    learner = Told(device="cpu")
+    list(run(learner, samples("aabbccddee", first=-1, step=-1), samples(TEST, first=0), TASKS))
+    assert learner.asked == TASKS
+
+
+# --- α_ideal ----------------------------------------------------------------------------------------------------------
+
+GOOD, USELESS = Recipe(hidden=16, epochs=20, rate=1e-2), Recipe(hidden=16, epochs=20, rate=0.0)
+
+
+def drawn(seed: int, noise: float = 0.0) -> Samples:
+    X, y = blobs(["a", "b", "c"], n=40, seed=seed)
+    X = X + np.random.default_rng(seed).normal(size=X.shape) * noise
+    return Samples(torch.from_numpy(X.astype(np.float32)), y)
+
+
+def test_where_test_labels_are_nonsense_the_recipe_is_the_same_and_the_ideal_is_nothing():
+    train, test = drawn(0), drawn(1)
+    nonsense = Samples(test.X, np.array([{"a": "b", "b": "c", "c": "a"}[label] for label in test.y]))
+    right = offline_ideal(train, test, recipes=[USELESS, GOOD])
+    wrong = offline_ideal(train, nonsense, recipes=[USELESS, GOOD])
+    assert right.recipe == wrong.recipe == GOOD
+    assert right.validation == wrong.validation
+    assert right.validation[str(GOOD)] > 0.95 > right.validation[str(USELESS)]
+    assert right.accuracy > 0.95
+    assert wrong.accuracy < 0.05
+
+
+def test_the_ideal_is_trained_on_all_training_data_once_the_recipe_is_chosen():
+    train, test = drawn(0, noise=8), drawn(1, noise=8)  # so hard that a tenth of the data tells
+    chosen = offline_ideal(train, test, recipes=[USELESS, GOOD])
+    alone = offline_ideal(train, test, recipes=[GOOD])
+    assert 0.4 < alone.accuracy < 0.9
+    assert chosen.accuracy == alone.accuracy
+
+
+def test_the_candidates_are_trained_without_what_they_are_compared_on():
+    """Labels without meaning: what a network has learned by heart is no better than chance where it was not shown."""
+    train = drawn(0)
+    noise = Samples(torch.randn(120, 60, generator=torch.Generator().manual_seed(0)), train.y)
+    heart = Recipe(hidden=64, epochs=60, rate=1e-2, dropout=0.0)
+    ideal = offline_ideal(noise, noise, recipes=[heart, USELESS])
+    assert ideal.validation[str(heart)] < 0.8
+    assert offline_ideal(noise, noise, recipes=[heart]).accuracy > 0.95
