@@ -29,7 +29,7 @@ from engram.io import model_file
 from engram.store import ModelStore
 from engram.testing import assert_same_state
 
-BASE, NEW = ("red", "green", "blue"), ("black", "brown", "cyan", "orange", "violet", "white", "yellow")
+BASE, NEW = ("red", "green", "blue"), ("black", "brown", "cyan", "orange")
 OFF, COUNT, KILL, FULL = range(4)
 
 
