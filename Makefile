@@ -4,8 +4,9 @@ VENV   := .venv
 LOWEST := .venv-lowest
 PIP    := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-# Two processes side by side, one thread each; a file's tests stay together, as they share what they have set up.
-PYTEST_ARGS ?= --numprocesses 2 --dist loadfile
+# Two processes side by side, one thread each. Each has one half of the tests, in order, as those of a file share what
+# they have set up; who is done first takes over half of what is left to the other.
+PYTEST_ARGS ?= --numprocesses 2 --dist worksteal
 
 .PHONY: setup demo test test-lowest coverage lint format docs dist reproduce clean
 

@@ -1,9 +1,12 @@
 """Running commands in this process, because torch takes seconds to import."""
 
+import contextlib
 import io
 import json
+import multiprocessing
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,24 +31,57 @@ class Outcome:
         return json.loads(self.out)
 
 
-@pytest.fixture
-def engram(monkeypatch, capsys, tmp_path) -> Callable[..., Outcome]:
+def run_command(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> int:
+    """`engram ARGUMENTS…`, up to its exit code."""
     from engram import cli
     from engram.cli import app
 
+    given = io.TextIOWrapper(io.BytesIO(stdin))
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():  # which a command turns off
+        patch.setattr(sys, "argv", ["engram", *map(str, arguments)])
+        patch.setattr(given, "isatty", lambda: terminal)
+        patch.setattr(sys, "stdin", given)
+        patch.setattr(app.console, "quiet", False)
+        patch.setattr(app, "_debugging", False)
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+    return int(end.value.code or 0)
+
+
+@pytest.fixture
+def engram(monkeypatch, capsys, tmp_path) -> Callable[..., Outcome]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments: object, stdin: bytes = b"", terminal: bool = False) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["engram", *map(str, arguments)])
-        given = io.TextIOWrapper(io.BytesIO(stdin))
-        monkeypatch.setattr(given, "isatty", lambda: terminal)
-        monkeypatch.setattr(sys, "stdin", given)
-        monkeypatch.setattr(app.console, "quiet", False)
-        monkeypatch.setattr(app, "_debugging", False)
-        with pytest.raises(SystemExit) as end:
-            cli.main()
+        code = run_command(*arguments, stdin=stdin, terminal=terminal)
         captured = capsys.readouterr()
-        return Outcome(int(end.value.code or 0), captured.out, captured.err)
+        return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def engram_in() -> Callable[..., Outcome]:
+    """The same in a folder of choice, for what several tests share."""
+
+    def run(folder: Path, *arguments: object) -> Outcome:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.setenv("COLUMNS", "200")
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = run_command(*arguments)
+        return Outcome(code, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def processes() -> Any:
+    """Starts processes in which torch is imported already, where the system can fork."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["engram.cli", "engram.store", "engram.bench.runner"])
+    return context

@@ -1,9 +1,9 @@
 """The command line, run as a person would run it."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -19,15 +19,15 @@ def engram_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[st
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def demo(tmp_path_factory, engram_in) -> tuple[Path, Any]:
     folder = tmp_path_factory.mktemp("demo")
-    return folder, engram_command("demo", "--json", "-", "--device", "cpu", cwd=folder)
+    return folder, engram_in(folder, "demo", "--json", "-", "--device", "cpu")
 
 
 def test_demo_writes_its_numbers(demo):
-    _, process = demo
-    assert process.returncode == 0, process.stderr
-    result = json.loads(process.stdout)
+    _, done = demo
+    assert done.code == 0, done.err
+    result = done.json
     assert result["dataset"] == "digits"
     assert 0.9 < result["alpha_ideal"] <= 1
     assert [row["method"] for row in result["rows"]] == ["whitened", "mas", "si", "mas-lof", "si-lof", "unconsolidated"]
@@ -35,11 +35,11 @@ def test_demo_writes_its_numbers(demo):
         assert set(row) == {"method", "psi_base", "psi_new", "psi_all", "seconds"}
         assert row["seconds"] > 0
         assert 0 <= row["psi_new"] <= 1
-        assert f"{row['psi_all']:.3f}" in process.stderr  # the table
+        assert f"{row['psi_all']:.3f}" in done.err  # the table
 
 
 def test_demo_shows_forgetting_and_remembering(demo):
-    rows = {row["method"]: row for row in json.loads(demo[1].stdout)["rows"]}
+    rows = {row["method"]: row for row in demo[1].json["rows"]}
     assert rows["unconsolidated"]["psi_base"] < 0.4
     for method in ("mas", "si", "mas-lof", "si-lof"):
         assert rows[method]["psi_base"] > 0.85, method
@@ -82,32 +82,32 @@ def files_below(folder: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
-def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
+def test_features_are_computed_once_listed_and_cleared(folder_of_pictures, engram):
     run = ("features", "folder", "--data", "pictures", "--cache", "kept", "--device", "cpu")
-    first = engram_command(*run, cwd=folder_of_pictures)
-    assert first.returncode == 0, first.stderr
-    assert "folder train: 6 pictures, 1280 features each" in first.stdout
-    assert "folder test: 4 pictures, 1280 features each" in first.stdout
-    assert "broken.jpg" in first.stderr
-    assert "1 pictures could not be read and were skipped" in first.stderr
+    first = engram(*run)
+    assert first.code == 0, first.err
+    assert "folder train: 6 pictures, 1280 features each" in first.out
+    assert "folder test: 4 pictures, 1280 features each" in first.out
+    assert "broken.jpg" in first.err
+    assert "1 pictures could not be read and were skipped" in first.err
     kept = files_below(folder_of_pictures / "kept")
     assert kept
-    assert engram_command(*run, cwd=folder_of_pictures).returncode == 0
+    assert engram(*run).code == 0
     assert files_below(folder_of_pictures / "kept") == kept
 
-    strict = engram_command(*run, "--strict", cwd=folder_of_pictures)
-    assert strict.returncode == 2
-    assert "broken.jpg" in strict.stderr
-    assert len(strict.stderr.strip().splitlines()) == 1
+    strict = engram(*run, "--strict")
+    assert strict.code == 2
+    assert "broken.jpg" in strict.err
+    assert len(strict.err.strip().splitlines()) == 1
 
-    listed = json.loads(engram_command("cache", "--cache", "kept", "--json", cwd=folder_of_pictures).stdout)
+    listed = engram("cache", "--cache", "kept", "--json").json
     assert [(entry["count"], entry["dtype"]) for entry in listed] == [(6, "float32")]  # equal pictures are kept once
     assert listed[0]["identity"].startswith("efficientnet_lite0:pooled@224:sha256-")
-    wrong = engram_command("cache", "--cache", "kept", "clear", "nothing", "--yes", cwd=folder_of_pictures)
-    assert wrong.returncode == 2
-    exported = engram_command(*run, "--export", "features.safetensors", "--half", "--json", cwd=folder_of_pictures)
-    assert exported.returncode == 0, exported.stderr
-    said = json.loads(exported.stdout)
+    wrong = engram("cache", "--cache", "kept", "clear", "nothing", "--yes")
+    assert wrong.code == 2
+    exported = engram(*run, "--export", "features.safetensors", "--half", "--json")
+    assert exported.code == 0, exported.err
+    said = exported.json
     assert said["train"] == {"pictures": 6, "features": 1280, "skipped": 1}
     assert said["export"] == "features.safetensors"
     carried = import_features(folder_of_pictures / "features.safetensors", "folder", "cpu")
@@ -116,12 +116,12 @@ def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
     for one, other in ((carried.train, here.train), (carried.test, here.test)):
         assert one.y.tolist() == other.y.tolist()
         torch.testing.assert_close(one.X, other.X.half().float(), rtol=0, atol=0)
-    other = engram_command("bench", "cub200", "--features", "features.safetensors", cwd=folder_of_pictures)
-    assert (other.returncode, len(other.stderr.strip().splitlines())) == (2, 1)
-    assert "holds features of folder, not features of cub200" in other.stderr
-    cleared = engram_command("cache", "--cache", "kept", "clear", "--yes", cwd=folder_of_pictures)
-    assert cleared.returncode == 0
-    assert json.loads(engram_command("cache", "--cache", "kept", "--json", cwd=folder_of_pictures).stdout) == []
+    other = engram("bench", "cub200", "--features", "features.safetensors")
+    assert (other.code, len(other.err.strip().splitlines())) == (2, 1)
+    assert "holds features of folder, not features of cub200" in other.err
+    cleared = engram("cache", "--cache", "kept", "clear", "--yes")
+    assert cleared.code == 0
+    assert engram("cache", "--cache", "kept", "--json").json == []
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_features_are_computed_once_listed_and_cleared(folder_of_pictures):
         (("features", "digits"), "feature vectors already"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(arguments, message, folder_of_pictures):
-    process = engram_command(*arguments, cwd=folder_of_pictures)
-    assert process.returncode == 2, process.stdout + process.stderr
-    assert message in process.stderr
-    assert len(process.stderr.strip().splitlines()) == 1, process.stderr
+def test_what_cannot_be_done_is_one_line(arguments, message, folder_of_pictures, engram):
+    done = engram(*arguments)
+    assert done.code == 2, done.out + done.err
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1, done.err

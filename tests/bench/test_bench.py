@@ -1,24 +1,21 @@
 """The benchmark: presets, results field by field, resuming after a kill."""
 
-import json
-import signal
-import subprocess
+import shutil
 import sys
 import time
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from engram.bench.offline import Recipe, offline_ideal
 from engram.bench.presets import load_preset, preset_for, preset_names
 from engram.bench.results_file import read_results
+from engram.cli import main
 
+ROWS = ("--method", "mas", "--method", "si-lof")
 QUICK = ("--orders", "2", "--device", "cpu", "--set", "base_epochs=3", "--set", "increment_epochs=2")
-
-
-def bench(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
 
 
 def numbers(path: Path) -> list[dict]:
@@ -76,11 +73,14 @@ def test_settings_can_be_changed_by_name():
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished(tmp_path_factory, engram_in) -> Path:
     folder = tmp_path_factory.mktemp("bench")
-    process = bench("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run", "--json", cwd=folder)
-    assert process.returncode == 0, process.stderr
-    said, written = json.loads(process.stdout), read_results(folder / "run" / "results.json")
+    recipes = [Recipe(hidden=hidden, dropout=0.2, rate=3e-3, epochs=10, batch_size=64) for hidden in (32, 64)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engram.bench.runner.offline_ideal", partial(offline_ideal, recipes=recipes))
+        done = engram_in(folder, "bench", "digits", *ROWS, *QUICK, "--out", "run", "--json")
+    assert done.code == 0, done.err
+    said, written = done.json, read_results(folder / "run" / "results.json")
     assert said["out"] == "run"
     for one, other in zip(said["records"], written["records"], strict=True):
         assert one == {key: other[key] for key in one}
@@ -100,7 +100,8 @@ def test_results_hold_every_field(finished):
         assert record["config"]["base_epochs"] == 3
         assert record["protocol"] == {"base": 5, "step": 1, "classes": 10, "order_seeds": [0, 1], "initialisations": 1}
         assert 0.9 < record["alpha_ideal"]["accuracy"] <= 1
-        assert record["alpha_ideal"]["recipe"]["hidden"] > 0
+        assert record["alpha_ideal"]["recipe"]["hidden"] in (32, 64)
+        assert len(record["alpha_ideal"]["validation"]) == 2
         assert record["paper_ideal"] is None  # the paper has no digits
         for key in ("psi_base", "psi_new", "psi_all", "average_incremental_accuracy", "final_accuracy", "forgetting"):
             spread = record[key]
@@ -128,51 +129,58 @@ def test_results_hold_every_field(finished):
         assert memory["all_the_next_increment_needs"]["1000"] == 2 * encoder + decoder + 4 + 1000 * (1024 + 8)
 
 
-def test_a_report_is_written_and_can_be_rebuilt(finished):
+@pytest.fixture
+def run_folder(finished, tmp_path) -> Path:
+    """Where a run can go that need not find the offline accuracy again."""
+    (tmp_path / "run" / "state").mkdir(parents=True)
+    shutil.copy(finished / "state" / "ideal.json", tmp_path / "run" / "state")
+    return tmp_path / "run"
+
+
+def test_a_report_is_written_and_can_be_rebuilt(finished, engram):
     page = (finished / "report.html").read_text()
     assert "digits" in page
     (finished / "report.html").unlink()
-    command = [sys.executable, "-c", "from engram.cli import main; main()", "report", str(finished), "--json"]
-    rebuilt = subprocess.run(command, capture_output=True)
-    assert rebuilt.returncode == 0
-    assert json.loads(rebuilt.stdout) == {"report": str(finished / "report.html")}
+    rebuilt = engram("report", finished, "--json")
+    assert (rebuilt.code, rebuilt.json) == (0, {"report": str(finished / "report.html")})
     assert (finished / "report.html").stat().st_size == pytest.approx(len(page.encode()), rel=0.05)
     assert not list(finished.rglob("*.engram"))  # when a run has ended only numbers stay
 
 
-def test_a_killed_run_resumes_and_ends_with_the_same_numbers(finished, tmp_path):
-    arguments = ("digits", "--method", "mas", "--method", "si-lof", *QUICK, "--out", "run")
-    command = [sys.executable, "-c", "from engram.cli import main; main()", "bench", *arguments]
-    state = tmp_path / "run" / "state"
+def test_a_killed_run_resumes_and_ends_with_the_same_numbers(finished, run_folder, processes, engram, monkeypatch):
+    arguments = ["engram", "bench", "digits", *ROWS, *QUICK, "--out", "run"]
+    state = run_folder / "state"
     for part in ("digits-mas-order0", "digits-mas-order1", "digits-si-lof-order0"):
-        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        monkeypatch.setattr(sys, "argv", arguments)  # the process inherits them
+        process = processes.Process(target=main)
+        process.start()
         deadline = time.monotonic() + 120
-        while not (state / part / "learner.engram").exists() and process.poll() is None and time.monotonic() < deadline:
+        while not (state / part / "learner.engram").exists() and process.is_alive() and time.monotonic() < deadline:
             time.sleep(0.002)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert not (tmp_path / "run" / "results.json").exists()
+        process.kill()
+        process.join()
+    assert not (run_folder / "results.json").exists()
     learned = [path.stat().st_mtime_ns for path in sorted(state.glob("*/course.json"))]
     assert learned, "the kills came before anything was finished"
-    process = bench(*arguments, cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
-    assert numbers(tmp_path / "run" / "results.json") == numbers(finished / "results.json")
+    done = engram(*arguments[1:])
+    assert done.code == 0, done.err
+    assert numbers(run_folder / "results.json") == numbers(finished / "results.json")
     assert learned == [path.stat().st_mtime_ns for path in sorted(state.glob("*/course.json"))][: len(learned)]
 
 
-def test_another_run_in_the_same_folder_is_refused(finished):
-    process = bench("digits", "--method", "mas", *QUICK, "--set", "base_rate=0.1", "--out", finished.name, cwd=finished.parent)  # fmt: skip # noqa: E501
-    assert process.returncode == 2
-    assert "holds another run's work; choose another --out" in process.stderr
+def test_another_run_in_the_same_folder_is_refused(finished, engram):
+    done = engram("bench", "digits", "--method", "mas", *QUICK, "--set", "base_rate=0.1", "--out", finished)
+    assert done.code == 2
+    assert "holds another run's work; choose another --out" in done.err
 
 
-def test_a_method_without_a_preset_for_the_data_set_has_the_birds(tmp_path):
+def test_a_method_without_a_preset_for_the_data_set_has_the_birds(run_folder, engram):
     assert preset_for("cifar100", "slda") == "cifar100-slda"
     assert preset_for("digits", "mas") == "digits-mas"
     assert preset_for("folder", "mas") == "cub200-mas"
-    process = bench("digits", "--method", "slda", "--orders", "1", "--json", "--out", "run", cwd=tmp_path)
-    assert process.returncode == 0, process.stderr
-    (record,) = json.loads(process.stdout)["records"]
+    done = engram("bench", "digits", "--method", "slda", "--orders", "1", "--json", "--out", run_folder)
+    assert done.code == 0, done.err
+    (record,) = done.json["records"]
     assert (record["dataset"], record["method"], record["preset"]) == ("digits", "slda", "cub200-slda")
     assert record["psi_all"]["mean"] > 0.95
 
@@ -188,8 +196,9 @@ def test_a_method_without_a_preset_for_the_data_set_has_the_birds(tmp_path):
         (("digits", "--method", "mas", "--base", "11"), "cannot split 10 classes into a base of 11"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(arguments, message, tmp_path):
-    process = bench(*arguments, "--out", "run", cwd=tmp_path)
-    assert process.returncode == 2, process.stderr
-    assert message in process.stderr
-    assert len(process.stderr.strip().splitlines()) == 1
+def test_what_cannot_be_run_is_one_line_before_anything_is(arguments, message, engram, tmp_path):
+    done = engram("bench", *arguments, "--out", "run")
+    assert done.code == 2, done.err
+    assert message in done.err
+    assert len(done.err.strip().splitlines()) == 1
+    assert not (tmp_path / "run").exists()

@@ -1,26 +1,25 @@
 """Two processes that share every batch train what one process trains."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
-from trainings import SHARED, TRAININGS, train_all
+from trainings import SHARED, TRAININGS, take_part, train_all
 
 DTYPES = [torch.float32, torch.float64]
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory) -> list[dict]:
+def two(tmp_path_factory, processes) -> list[dict]:
     """What each of two processes found."""
     folder = tmp_path_factory.mktemp("two")
-    script = Path(__file__).parent / "trainings.py"
-    processes = [subprocess.Popen([sys.executable, script, folder, str(number)]) for number in range(2)]
+    started = [processes.Process(target=take_part, args=(folder, number), daemon=True) for number in range(2)]
+    for process in started:
+        process.start()
     try:
-        assert [process.wait(timeout=120) for process in processes] == [0, 0]
+        for process in started:
+            process.join(timeout=120)
+        assert [process.exitcode for process in started] == [0, 0]
     finally:
-        for process in processes:
+        for process in started:
             process.kill()
     return [torch.load(folder / f"{number}.pt") for number in range(2)]
 

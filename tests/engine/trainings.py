@@ -1,6 +1,5 @@
-"""Trainings that two processes share; a module of its own, to start each of them with: trainings.py FOLDER NUMBER."""
+"""Trainings that two processes share; a module of its own, to start each of them with."""
 
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -89,8 +88,8 @@ def stumble():
     raise ValueError(f"process {dist.get_rank()}")
 
 
-if __name__ == "__main__":
-    folder, number = Path(sys.argv[1]), int(sys.argv[2])
+def take_part(folder: Path, number: int) -> None:
+    """What each of the two processes does."""
     dist.init_process_group("gloo", init_method=f"file://{folder / 'meeting'}", rank=number, world_size=2)
     everything = {dtype: train_all(dtype) for dtype in (torch.float32, torch.float64)}
     everything["read"] = from_first(lambda: number)

@@ -1,6 +1,5 @@
 """Killed processes, and several at once."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -15,13 +14,6 @@ from engram.images.cache_file import open_cache_file
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes the POSIX way")
 
 ROWS, N, NAP = 16, 600, 0.01
-
-
-@pytest.fixture(scope="module")
-def processes():
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["engram.images"])  # torch is imported once, not by every process
-    return context
 
 
 @pytest.fixture

@@ -3,8 +3,11 @@
 import json
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,16 +51,27 @@ def run(path: Path, batch: np.ndarray) -> np.ndarray:
     return answer(path, batch)["similarities"]
 
 
+@pytest.fixture(scope="module")
+def exported(clf, tmp_path_factory) -> Callable[[str], tuple[Path, dict[str, Any]]]:
+    """The file of a kind, and what was said of it: made once."""
+
+    @cache
+    def make(suffix: str) -> tuple[Path, dict[str, Any]]:
+        out = tmp_path_factory.mktemp("exported") / f"m{suffix}"
+        return out, clf.export(out)
+
+    return make
+
+
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
-def test_pictures_in_similarities_out(suffix, clf, pictures, tmp_path):
-    out = tmp_path / f"m{suffix}"
-    about = clf.export(out)
+def test_pictures_in_similarities_out(suffix, clf, exported, pictures):
+    out, about = exported(suffix)
     assert about["difference"] <= TOLERANCE
     assert about["labels"] == ["blue", "green", "red"]
     expected = clf.decision_function(pictures)
     for n in (1, 3, len(pictures)):  # any batch
         np.testing.assert_allclose(run(out, pixels(pictures[:n])), expected[:n], atol=TOLERANCE)
-    assert list(tmp_path.iterdir()) == [out]
+    assert list(out.parent.iterdir()) == [out]
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
@@ -84,10 +98,9 @@ def test_large_scores_are_compared_by_their_size(pictures, tmp_path):
     np.testing.assert_allclose(run(tmp_path / "m.onnx", pixels(pictures)), expected, atol=np.abs(expected).max() * 1e-4)
 
 
-def test_labels_and_preprocessing_are_in_the_onnx_metadata(clf, tmp_path):
+def test_labels_and_preprocessing_are_in_the_metadata(exported):
     onnxruntime = pytest.importorskip("onnxruntime")
-    clf.export(tmp_path / "m.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(exported(".onnx")[0])
     metadata = session.get_modelmeta().custom_metadata_map
     assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
     assert json.loads(metadata["preprocess"])["size"] == 16
@@ -97,8 +110,7 @@ def test_labels_and_preprocessing_are_in_the_onnx_metadata(clf, tmp_path):
     assert json.loads(metadata["unknown_below"]) is None  # this method has no rule
     assert metadata["licence"].startswith("the network's published weights: see where")
     extra = {"engram.json": ""}
-    clf.export(tmp_path / "m.pt2")
-    torch.export.load(tmp_path / "m.pt2", extra_files=extra)
+    torch.export.load(exported(".pt2")[0], extra_files=extra)
     assert json.loads(extra["engram.json"])["labels"] == ["blue", "green", "red"]
 
 

@@ -2,9 +2,10 @@
 
 import json
 import shutil
-import subprocess
-import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toys import paint, quick_plan
@@ -14,6 +15,7 @@ from engram.datasets import class_folders
 from engram.io import model_file
 from engram.io.model_file import DamagedModelError
 from engram.store import ImageBytes, ModelBusyError, ModelStore, NothingToDoError, Plan, learn_classes, predict_images
+from engram.store.lock import model_lock
 from engram.testing import blobs
 
 
@@ -178,24 +180,26 @@ def test_a_failed_write_changes_nothing(place, monkeypatch, base_bytes):
     assert place.path.read_bytes() == base_bytes
 
 
-HOLD = """
-import sys, time
-from pathlib import Path
-from engram.store.lock import model_lock
-with model_lock(Path(sys.argv[1]), "learn"):
-    print("held", flush=True)
-    time.sleep(float(sys.argv[2]))
-"""
+def hold(path: Path, seconds: float, held: Any) -> None:
+    """What another process does."""
+    with model_lock(path, "learn"):
+        held.set()
+        time.sleep(seconds)
 
 
-def holder(path: Path, seconds: float) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", HOLD, path, str(seconds)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "held\n"
-    return process
+@pytest.fixture
+def holder(processes) -> Callable[[Path, float], Any]:
+    def start(path: Path, seconds: float) -> Any:
+        held = processes.Event()
+        process = processes.Process(target=hold, args=(path, seconds, held), daemon=True)
+        process.start()
+        assert held.wait(60)
+        return process
+
+    return start
 
 
-def test_a_second_process_is_told_who_is_at_work_or_waits(place):
+def test_a_second_process_is_told_who_is_at_work_or_waits(place, holder):
     told: list[str] = []
     place.waiting = told.append
     process = holder(place.path, 60)
@@ -206,7 +210,7 @@ def test_a_second_process_is_told_who_is_at_work_or_waits(place):
         assert place.read().names == ["blue", "green", "red"]  # reading does not wait
     finally:
         process.kill()
-        process.wait()
+        process.join()
     # The record a killed process leaves behind is no obstacle.
     assert (place.path.parent / ".m.engram.holder").exists()
     place.forget("red")
@@ -214,7 +218,7 @@ def test_a_second_process_is_told_who_is_at_work_or_waits(place):
 
     process, place.wait = holder(place.path, 1.0), 20.0
     place.forget("green")
-    process.wait()
+    process.join()
     assert place.read().names == ["blue"]
 
 

@@ -2,11 +2,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -18,11 +21,22 @@ from fastapi.testclient import TestClient
 
 from engram.store import ImageBytes, ModelStore, Plan, learn_classes
 from engram.web.app import create_app
+from engram.web.connections import PageServer
 from engram.web.limits import Limits
 
 QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
 PLAN = Plan(more=True, holdout=0.2)
 TRAINED = Plan(more=True, holdout=0.2, method="prototypes", settings=QUICK)  # a method that trains a network
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_workers(processes: Any) -> Iterator[None]:
+    """Workers of servers in this process need not import torch each. Those of `serve` do, as everywhere."""
+    quick = SimpleNamespace(get_context=lambda method: processes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engram.web.worker.multiprocessing", quick)
+        patch.setattr("engram.web.decoder.multiprocessing", quick)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +94,59 @@ def ended(client: Any, number: int) -> Any:
         return one if one["state"] in ("done", "failed", "cancelled") else None
 
     return wait_for(look)
+
+
+class Running:
+    """A server in this process, on a real port."""
+
+    def __init__(self, model: Path, limits: Limits, plan: Plan, **settings: Any) -> None:
+        self.model = model
+        self.app = create_app(ModelStore(model, device="cpu"), plan, limits=limits, **settings)
+        self.page = self.app.state.server
+        self.listening = socket.create_server(("0.0.0.0", 0))
+        self.port = self.listening.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}/"
+        self.server = PageServer(self.app, limits, self.page.begin_closing)
+        self.thread = threading.Thread(target=self.server.run, args=([self.listening],))
+        self.thread.start()
+        self.sockets: list[socket.socket] = []
+        wait_for(lambda: self.server.started)
+
+    def connect(self, sent: bytes, source: str = "127.0.0.1") -> socket.socket:
+        opened = socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=(source, 0))
+        self.sockets.append(opened)
+        opened.sendall(sent)
+        return opened
+
+    def get(self, path: str = "/") -> httpx.Response:
+        return httpx.get(self.address.rstrip("/") + path, timeout=20)
+
+    def ask(self, *pictures: bytes) -> httpx.Response:
+        files = [("picture", ("x", content)) for content in pictures]
+        return httpx.post(f"{self.address}api/predict", files=files, timeout=60)
+
+    def connections(self) -> int:
+        return len(self.server.server_state.connections)
+
+    def stop(self) -> None:
+        for each in self.sockets:
+            each.close()
+        self.server.should_exit = True
+        self.thread.join()
+        self.listening.close()
+
+
+@pytest.fixture
+def run(model: Path) -> Iterator[Callable[..., Running]]:
+    running: list[Running] = []
+
+    def start(limits: Limits | None = None, plan: Plan = PLAN, path: Path = model, **settings: Any) -> Running:
+        running.append(Running(path, limits or Limits(), plan, **settings))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.stop()
 
 
 class Server:

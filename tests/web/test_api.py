@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+import httpx
 import numpy as np
 import pytest
 from conftest import PLAN, QUICK, TRAINED, ended, form, wait_for
@@ -275,18 +277,18 @@ def test_an_export_that_fails_says_why(tmp_path):
     assert not (tmp_path / "m.onnx").exists()
 
 
-def test_events_tell_every_change(serve, tmp_path):
-    server = serve(tmp_path / "new.engram", settings={**QUICK, "base_epochs": 600})
-    with server.client.stream("GET", "/api/events") as stream:
+def test_events_tell_every_change(run, tmp_path):
+    server = run(plan=replace(TRAINED, settings={**QUICK, "base_epochs": 600}), path=tmp_path / "new.engram")
+    with httpx.Client(base_url=server.address, timeout=180) as client, client.stream("GET", "/api/events") as stream:
         told = (json.loads(line.removeprefix("data: ")) for line in stream.iter_lines() if line.startswith("data: "))
         first = next(told)
         assert (first["lessons"], first["model"]) == ([], "0")
-        assert server.client.get("/api/state").json() == first
-        server.client.post("/api/lessons", **form({name: drawings(name, 6) for name in ("circle", "dots")}))
+        assert client.get("/api/state").json() == first
+        client.post("/api/lessons", **form({name: drawings(name, 6) for name in ("circle", "dots")}))
         states = [next(told)]
         while states[-1]["lessons"][0]["state"] != "done":
             states.append(next(told))
-        server.client.post("/api/rename", json={"name": "dots", "new_name": "points"})
+        client.post("/api/rename", json={"name": "dots", "new_name": "points"})
         assert next(told)["model"] != states[-1]["model"]
     seen = [state["lessons"][0] for state in states]
     assert [one["state"] for one in seen] == sorted(

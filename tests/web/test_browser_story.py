@@ -1,12 +1,16 @@
-"""The page with the real server behind it. ENGRAM_SHOTS=FOLDER also puts the screenshots of docs/page.md there."""
+"""The page with a real server behind it, which the whole story has in a process of its own.
+
+ENGRAM_SHOTS=FOLDER also puts the screenshots of docs/page.md there.
+"""
 
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browsing import accessible, files, fill, names, shoot
-from conftest import QUICK, wait_for
+from conftest import PLAN, QUICK, TRAINED, wait_for
 
 expect = pytest.importorskip("playwright.sync_api").expect
 SLOW = {**QUICK, "increment_epochs": 100_000}
@@ -112,8 +116,8 @@ def test_the_whole_story(serve, visit, tmp_path):
     shoot(page, "page-persian", 800)
 
 
-def test_a_name_written_differently_and_a_file_that_is_damaged(serve, visit, model):
-    server = serve(model)
+def test_a_name_written_differently_and_a_file_that_is_damaged(run, visit):
+    server = run()
     page = visit(server)
     fill(page, "Circle", 3, shape="circle")
     page.locator("#send").click()
@@ -168,8 +172,8 @@ def test_with_the_keyboard_alone(serve, visit, model):
     expect(page.locator(".card h3", has_text="square")).to_be_visible()
 
 
-def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(serve, visit, tmp_path):
-    server = serve(tmp_path / "shapes.engram", settings=SLOW)
+def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(run, visit, tmp_path):
+    server = run(plan=replace(TRAINED, settings=SLOW), path=tmp_path / "new.engram")
     page = visit(server)
     fill(page, "circle", 5)
     expect(page.locator("#send-why")).to_have_text("Give it a second class to tell it from.")  # this method trains
@@ -226,8 +230,8 @@ def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_ther
     expect(page.locator(".lesson.learning", has_text="square")).to_contain_text("round")
 
 
-def test_a_method_without_class_vectors_has_no_map(serve, visit, tmp_path):
-    page = visit(serve(tmp_path / "new.engram", "--method", "1nn"))
+def test_a_method_without_class_vectors_has_no_map(run, visit, tmp_path):
+    page = visit(run(plan=replace(PLAN, method="1nn"), path=tmp_path / "new.engram"))
     fill(page, "circle", 5)
     fill(page, "dots", 5, which=1)
     page.locator("#send").click()

@@ -66,6 +66,7 @@ BenchProgress = Callable[[str, int, int, int, Progress | None, float], None]
 
 def run_bench(bench: Bench, presets: Sequence[Preset], progress: BenchProgress | None = None) -> Json:
     """Run every preset on every class order and write `results.json`; what was finished before is not run again."""
+    split_tasks(class_order(bench.train.y.tolist(), 0), bench.base, bench.step)  # if it cannot be, that is said now
     measure_ideal(bench)
     done = 0.0
     for preset in presets:
