@@ -61,7 +61,7 @@ CHOSEN = {
         "gem": settings("width={}; memories={}", (18, 100), (256, 330), (1024, 1360), (4096, 5000)),
         **dict.fromkeys(
             ("gan-replay", "icwgan"),
-            settings("width={}; gan_width={}", (56, 28), (280, 144), (1152, 576), (4096, 2048)),
+            settings("width={}; gan_width={}", (56, 28), (280, 144), None, None) | {20: ()},
         ),
         "hat": settings("width={}", (109,), (553,), (2218,), (8192,)),
         "finetune": settings("width={}", (114,), (578,), (2320,), (8192,)),
@@ -84,7 +84,7 @@ CHOSEN = {
         "gem": settings("width={}; memories={}", None, (256, 320), (1024, 1310), (4096, 5000)),
         **dict.fromkeys(
             ("gan-replay", "icwgan"),
-            settings("width={}; gan_width={}", (52, 26), (264, 136), (1100, 550), (4096, 2048)),
+            settings("width={}; gan_width={}", (52, 26), (264, 136), None, None) | {20: ()},
         ),
         "hat": settings("width={}", (100,), (506,), (2030,), (8192,)),
         "finetune": settings("width={}", (109,), (553,), (2218,), (8192,)),

@@ -42,6 +42,9 @@ GROUPS = LEDGER | ablations.ROWS | equal_memory.ROWS
 # Their steps move all weights of large networks: matrix products in TF32, which changes no mean of Ψ by more than .004.
 TF32 = ("mas", "si", "mas-lof", "si-lof", "whitened-encoder")
 
+# A job is (features, row, class order, initialisation); row None measures α_ideal.
+Job = tuple[str, Row | None, int, int]
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -70,17 +73,12 @@ def main() -> int:
     keys = list(dict.fromkeys(row.features for rows in wanted.values() for row in rows))
     known = {key: make_features(key, asked) for key in keys}
     work = asked.work / revision[:12]
-    todo = in_order(wanted, known)
     setup = (asked.work, work, asked.device)
     devices: dict[str, str] = {}
-    left = asked.limit_seconds - (time.monotonic() - began)
-    for number, (job, answer) in enumerate(run_jobs(run_job, todo, asked.workers, set_up, setup, left), 1):
-        if isinstance(answer, Exception):
-            said = f"failed, {answer!r}"
-        else:
-            seconds, devices[job[0]] = answer
-            said = f"{seconds:.1f} s"
-        print(f"{time.monotonic() - began:7.1f} s  {number}/{len(todo)}  {title(job)}: {said}", flush=True)
+    todo = in_order(wanted, known)
+    for workers in (asked.workers, max(1, asked.workers // 4)):  # what finds no room beside many, may beside few
+        left = asked.limit_seconds - (time.monotonic() - began)
+        todo = run_all(todo, workers, setup, devices, left) if todo else []
     whole = True
     for name, rows in wanted.items():
         if all(finished(work, job) for row in rows for job in jobs_of(row)):
@@ -90,6 +88,20 @@ def main() -> int:
             whole = False
             print(f"{name}: not all rows have ended; run the same command again", file=sys.stderr)
     return 0 if whole else 1
+
+
+def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds: float) -> list[Job]:
+    """Run them side by side and tell of each; those that found no memory, to be run again."""
+    crowded, began = [], time.monotonic()
+    for number, (job, answer) in enumerate(run_jobs(run_job, jobs, workers, set_up, setup, seconds), 1):
+        if isinstance(answer, Exception):
+            crowded += [job] * ("out of memory" in str(answer))
+            said = f"failed, {answer!r}"
+        else:
+            took, devices[job[0]] = answer
+            said = f"{took:.1f} s"
+        print(f"{time.monotonic() - began:7.1f} s  {number}/{len(jobs)}  {title(job)}: {said}", flush=True)
+    return crowded
 
 
 def clean_revision() -> str:
@@ -145,10 +157,6 @@ def hash_of(*parts: Samples) -> str:
         digest.update(np.ascontiguousarray(samples.X.cpu().numpy()))
         digest.update("\n".join(map(str, samples.y.tolist())).encode())
     return digest.hexdigest()
-
-
-# A job is (features, row, class order, initialisation); row None measures α_ideal.
-Job = tuple[str, Row | None, int, int]
 
 
 def jobs_of(row: Row) -> list[Job]:
@@ -248,6 +256,8 @@ def finished(work: Path, job: Job) -> bool:
 def assemble(name: str, rows: list[Row], known: dict, asked: argparse.Namespace, work: Path, devices: dict) -> None:
     """The results file of some rows, and what they were run with."""
     records = [make_record(bench_of(row, known[row.features], work), preset_of(row)) for row in rows]
+    if name not in LEDGER:
+        records = list(map(shorten, records))
     key = rows[0].features
     facts = known[key]
     run = about(bench_of(rows[0], facts, work)) | {
@@ -261,6 +271,16 @@ def assemble(name: str, rows: list[Row], known: dict, asked: argparse.Namespace,
         "environment": write_environment(asked.results),
     }
     write_results(asked.results / f"{name}.json", {"format": 1, "run": run, "records": records})
+
+
+def shorten(record: dict) -> dict:
+    """What the tables and pictures of variants need: there are many of them, and nobody looks at their confusions."""
+    dropped = ("forgetting", "peak_memory_bytes")
+    orders = [
+        order | {"tasks": [{k: v for k, v in task.items() if k not in dropped} for task in order["tasks"]]}
+        for order in record["orders"]
+    ]
+    return {key: value for key, value in record.items() if key != "confusion"} | {"orders": orders}
 
 
 def write_environment(folder: Path) -> str:

@@ -45,11 +45,19 @@ def test_the_file_holds_columns_and_what_is_an_orders_own_once(results, tmp_path
     first, second = stored["records"][1]["orders"][:2]
     assert first["tasks"]["alpha_all"] == [0.5, 0.51, 0.52]
     assert first["tasks"]["kept_bytes"] == {"network": [5, 5, 5], "classes": [0, 1, 2]}
-    assert "classes" not in second
+    assert stored["class_orders"] == {"0": [0, 7, 8], "1": [1, 7, 8]}
+    assert all("classes" not in order for record in stored["records"] for order in record["orders"])
     assert "kept_bytes" not in second["tasks"]
     assert "confusion" not in stored["records"][1]
     with np.load(confusion_file(path), allow_pickle=False) as matrices:
         assert matrices.files == ["1"]
+
+
+def test_a_record_with_another_order_of_that_seed_keeps_it(results, tmp_path):
+    path = tmp_path / "results.json"
+    results["records"][0]["orders"][0]["classes"] = ["a", "b"]
+    write_results(path, results)
+    assert read_results(path) == results
 
 
 def test_a_group_of_bytes_that_comes_later_was_nothing_before(results, tmp_path):

@@ -25,7 +25,8 @@ def write_results(path: Path, results: Json) -> None:
     A confusion matrix is of the first class order, its rows and columns in the order of learning.
     """
     records = [{k: v for k, v in record.items() if k != "confusion"} for record in results["records"]]
-    packed = [record | {"orders": _pack_orders(record["orders"])} for record in records]
+    shared = {str(order["seed"]): order["classes"] for record in records for order in record["orders"]}
+    packed = [record | {"orders": _pack_orders(record["orders"], shared)} for record in records]
     matrices = {
         str(number): np.asarray(record["confusion"]["counts"], dtype=np.int32)
         for number, record in enumerate(results["records"])
@@ -35,7 +36,7 @@ def write_results(path: Path, results: Json) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(confusion_file(path)) as temporary, Path(temporary).open("wb") as file:
             np.savez_compressed(file, allow_pickle=False, **matrices)
-    write_json(path, results | {"format": FORMAT, "records": packed})
+    write_json(path, results | {"format": FORMAT, "class_orders": shared, "records": packed})
 
 
 def read_results(path: Path) -> Any:
@@ -44,7 +45,8 @@ def read_results(path: Path) -> Any:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         return content
     try:
-        records = [record | {"orders": _unpack_orders(record["orders"])} for record in content["records"]]
+        shared = content.pop("class_orders")
+        records = [record | {"orders": _unpack_orders(record["orders"], shared)} for record in content["records"]]
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"{path} is not a results file of `engram bench`: its columns are damaged ({error})") from None
     if confusion_file(path).exists():
@@ -61,13 +63,13 @@ def confusion_file(path: Path) -> Path:
     return path.with_suffix(".confusion.npz")
 
 
-def _pack_orders(orders: list[Json]) -> list[Json]:
+def _pack_orders(orders: list[Json], shared: Json) -> list[Json]:
     packed, seen = [], set()
     for order in orders:
         columns = _columns(order["tasks"])
         if order["seed"] in seen:
             columns = {name: column for name, column in columns.items() if name not in _OF_ORDER}
-        kept = {k: v for k, v in order.items() if k != "classes" or order["seed"] not in seen}
+        kept = {k: v for k, v in order.items() if k != "classes" or v != shared[str(order["seed"])]}
         packed.append(kept | {"tasks": columns})
         seen.add(order["seed"])
     return packed
@@ -80,13 +82,13 @@ def _columns(tasks: list[Json]) -> Json:
     return {n: _columns(column) if isinstance(column[0], dict) else column for n, column in columns.items()}
 
 
-def _unpack_orders(orders: list[Json]) -> list[Json]:
+def _unpack_orders(orders: list[Json], shared: Json) -> list[Json]:
     first: dict[int, Json] = {}
     unpacked = []
     for order in orders:
-        of_order = first.setdefault(order["seed"], order)
-        columns = {name: of_order["tasks"][name] for name in _OF_ORDER if name in of_order["tasks"]} | order["tasks"]
-        unpacked.append({"classes": of_order["classes"]} | order | {"tasks": _rows(columns)})
+        of_order = first.setdefault(order["seed"], order)["tasks"]
+        columns = {name: of_order[name] for name in _OF_ORDER if name in of_order} | order["tasks"]
+        unpacked.append({"classes": shared[str(order["seed"])]} | order | {"tasks": _rows(columns)})
     return unpacked
 
 
