@@ -80,7 +80,6 @@ PLACES = {
     "evidence": lambda: claims.evidence_table(judged_claims()),
     "simple": lambda: claims.simple_statistics(ledger_rows()),
     "ideals": lambda: comparison.ideals(ledger_rows()),
-    "variants": lambda: comparison.variants(ledger_rows()),
     "details": lambda: details.details({name: read(name) for name in names()}, ledger_rows()),
     "systems": summary.systems,
     "readme-table": lambda: summary.readme_table(ledger_rows(), logistic()),

@@ -85,25 +85,6 @@ def ended(row):
     return summarise(row.record, "final_accuracy").mean
 
 
-def variants(rows):
-    """Rows that settings make another one, less the row they were made from."""
-    lines = []
-    for row in rows:
-        plain = find(rows, row, row.method) if row.variant else None
-        if plain:
-            gaps = [paired(row.record, plain.record, field) for field in ALPHAS]
-            kept = [each.courses("kept_bytes")[0][-1] / 1e6 for each in (row, plain)]
-            lines.append([
-                f"{dataset_title(row.record['dataset'])}, {row.features}",
-                row.title,
-                *(interval(gap) if gap else None for gap in gaps),
-                f"{kept[0]:.1f}, not {kept[1]:.1f}",
-            ])  # fmt: skip
-    if not lines:
-        return "Not yet run."
-    return markdown(["data and features", "variant", *ALPHAS.values(), "kept, MB"], lines)
-
-
 def increments(dataset, content):
     """What benchmarks/increments.py measured, one line per method."""
     methods = {}

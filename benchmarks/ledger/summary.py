@@ -58,13 +58,18 @@ def readme_table(rows, logistic):
 def orders_sentence(rows):
     """How many class orders are behind the table."""
     found = {}
-    for method, title in README.items():
-        counts = {summarise(row_of(rows, dataset, method).record, "psi_all").orders for dataset in DATASETS}
-        found.setdefault(max(counts), []).append(title.split(":")[0].split(",")[0].strip("*"))
-    if len(found) == 1:
-        return wrap(f"Every method had {NUMBERS[next(iter(found))]} class orders.")
-    parts = [f"{join_words(titles)} had {NUMBERS[n]}" for n, titles in sorted(found.items(), reverse=True)]
-    return wrap(f"Class orders: {'; '.join(parts)}.")
+    for dataset in DATASETS:
+        for method, title in README.items():
+            n = summarise(row_of(rows, dataset, method).record, "psi_all").orders
+            found.setdefault(dataset, {}).setdefault(n, []).append(title.split(":")[0].split(",")[0].strip("*"))
+    if len(numbers := {n for counts in found.values() for n in counts}) == 1:
+        return wrap(f"Every method had {NUMBERS[numbers.pop()]} class orders.")
+    parts = []
+    for dataset, counts in found.items():
+        whose = ["all"] if len(counts) == 1 else map(join_words, counts.values())
+        said = sorted(zip(counts, whose, strict=True), reverse=True)
+        parts.append(f"on {dataset_title(dataset)} " + "; ".join(f"{methods} {NUMBERS[n]}" for n, methods in said))
+    return wrap(f"Class orders: {', '.join(parts)}.")
 
 
 def all_data(rows, logistic):
