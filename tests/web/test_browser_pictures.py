@@ -211,6 +211,34 @@ def test_the_camera_takes_one_or_many_and_can_be_switched(page):
     expect(page.locator(".camera")).to_have_count(0)
 
 
+LATE = """() => {
+  const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+  window.streams = [];
+  navigator.mediaDevices.getUserMedia = async (wanted) => {
+    const stream = await ask(wanted);
+    window.streams.push(stream);
+    if (window.held) await new Promise((go) => { window.answer = go; });
+    return stream;
+  };
+}"""
+LIT = "window.streams.flatMap((stream) => stream.getTracks()).filter((track) => track.readyState === 'live').length"
+
+
+def test_a_camera_that_answers_late_is_turned_off_if_nobody_waits_for_it(page):
+    page.evaluate(LATE)
+    opened = page.locator("#teach").get_by_role("button", name="Camera", exact=True)
+    opened.click()
+    expect(page.get_by_role("button", name="Take a picture")).to_be_focused()
+    assert page.evaluate(LIT) == 1
+    page.evaluate("window.held = true")
+    page.get_by_role("button", name="Switch camera").click()
+    wait_for(lambda: page.evaluate("window.streams.length") == 2)
+    page.get_by_role("button", name="Close the camera").click()
+    expect(page.locator(".camera")).to_have_count(0)
+    page.evaluate("window.answer()")
+    wait_for(lambda: page.evaluate(LIT) == 0)
+
+
 def test_a_folder_of_classes(fake, visit, tmp_path):
     for shape in ("circle", "dots"):
         (tmp_path / "shapes" / shape).mkdir(parents=True)

@@ -5,7 +5,7 @@ import { t } from "./text.js";
 
 const WIDEST = 640;
 const HOLD = 350, RECORD_EVERY = 200;  // milliseconds: a press this long records, a frame this often
-let openOne = null;
+let openOne = null, asked = 0;
 
 // Shows the camera in `place`; `controls(frame)` makes what lies below it. `frame()` resolves to a file.
 export async function openCamera(place, { controls, failed, closed }) {
@@ -15,10 +15,13 @@ export async function openCamera(place, { controls, failed, closed }) {
     return;
   }
   const video = h("video", { muted: true, playsInline: true, className: "live", ariaLabel: t("camera.view") });
+  const mine = (asked += 1);
+  const wantedStill = () => mine === asked;  // a camera takes a while to answer: meanwhile it was closed, or another opened
   let stream;
   const look = async (wanted) => {
     const next = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: WIDEST }, ...wanted }, audio: false });
-    for (const track of stream?.getTracks() ?? []) track.stop();
+    turnOff(wantedStill() ? stream : next);
+    if (!wantedStill()) return;
     stream = next;
     video.srcObject = stream;
     video.classList.toggle("mirrored", facing(stream) !== "environment");  // as in a mirror, unless it looks away
@@ -31,12 +34,17 @@ export async function openCamera(place, { controls, failed, closed }) {
     return;
   }
   const cameras = (await navigator.mediaDevices.enumerateDevices()).filter((device) => device.kind === "videoinput");
+  if (!wantedStill()) {
+    turnOff(stream);
+    return;
+  }
   const turn = button("plain", t("camera.turn"), () => look(other(stream, cameras)).catch(() => failed(t("camera.none"))), { hidden: cameras.length < 2 });
   const box = h("div", { className: "camera" }, video);
   const close = () => {
     if (openOne !== close) return;
     openOne = null;
-    for (const track of stream.getTracks()) track.stop();
+    asked += 1;
+    turnOff(stream);
     box.remove();
     closed?.();
   };
@@ -47,6 +55,7 @@ export async function openCamera(place, { controls, failed, closed }) {
   box.querySelector("button:not([hidden])").focus();
 }
 
+const turnOff = (stream) => stream?.getTracks().forEach((track) => track.stop());
 const settings = (stream) => stream.getVideoTracks()[0].getSettings();
 const facing = (stream) => settings(stream).facingMode;
 
