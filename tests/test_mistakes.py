@@ -242,7 +242,7 @@ def test_help_shows_extras_and_names_of_settings(engram):
     assert "pip install 'engram-learn[onnx]'" in engram("export", "--help").out
     assert "engram methods" in engram("learn", "--help").out.split("--set")[1]
     listed = engram("methods").out
-    assert "settings: transform=sqrt, recency=0.0, encoder=none, kept_bits=16" in listed
+    assert "settings: transform=sqrt, width=none, recency=0.0, encoder=none, kept_bits=16" in listed
     assert "layers=[1024, 1024]" in listed
     assert engram("methods", "--json").json["slda"]["settings"] == {"shrinkage": 0.01}
 
