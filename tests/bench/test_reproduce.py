@@ -4,6 +4,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -38,9 +39,23 @@ def folders(tmp_path, monkeypatch):
     monkeypatch.setattr(reproduce, "GROUPS", groups)
     monkeypatch.setattr(reproduce, "FEATURES", {"digits": rows.Features("digits", "pixels", "none.safetensors")})
     monkeypatch.setattr(reproduce, "clean_revision", lambda: "0123456789abcdef")
+    monkeypatch.setattr(reproduce, "run_jobs", run_here)
     ideal = asdict(Ideal(0.9, Recipe(), {}, (0.8, 1.0), 0.1)) | {"backbone": "pixels"}
     write_json(tmp_path / "w" / "0123456789ab" / "digits" / "state" / "ideal.json", ideal)
     return tmp_path
+
+
+def run_here(function, jobs, workers, initializer, initargs, limit_seconds):
+    """One after the other in this process, as the pool would in others."""
+    initializer(*initargs)
+    began = time.monotonic()
+    for job in jobs:
+        if time.monotonic() - began >= limit_seconds:
+            return
+        try:
+            yield job, function(job)
+        except ValueError as error:
+            yield job, error
 
 
 def run(folders, monkeypatch, only, *more):
@@ -85,6 +100,21 @@ def test_rows_are_run_once_and_written_with_what_they_were_run_with(folders, mon
     assert run(folders, monkeypatch, "digits-two") == 0
     again = read_results(folders / "results" / "digits-two.json")["records"][0]["final_accuracy"]["values"]
     assert again == [*final[:2], 0.125, final[3]]  # what had ended is kept, what was missing is made again
+
+
+def test_what_found_no_memory_is_run_again_beside_fewer(folders, monkeypatch, capsys):
+    workers = []
+
+    def crowded(function, jobs, number, *rest):
+        workers.append((number, len(jobs)))
+        for job, answer in run_here(function, jobs, number, *rest):
+            full = number == 8 and job[1] is not None
+            yield job, RuntimeError("CUDA out of memory. Tried to allocate") if full else answer
+
+    monkeypatch.setattr(reproduce, "run_jobs", crowded)
+    assert run(folders, monkeypatch, "digits-same", "--workers", "8") == 0
+    assert workers == [(8, 2), (2, 1)]
+    assert "failed, RuntimeError('CUDA out of memory" in capsys.readouterr().out
 
 
 def test_what_did_not_end_in_time_leaves_no_results_file(folders, monkeypatch, capsys):
