@@ -193,7 +193,7 @@ def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(run,
     for tab in (page, second):
         expect(tab.locator(".lesson.learning", has_text="square")).to_contain_text("round")
         expect(tab.locator(".lesson.waiting", has_text="triangle")).to_be_visible()
-        assert names(tab) == ["circle", "dots"]
+        wait_for(lambda tab=tab: names(tab) == ["circle", "dots"])
     second.locator(".lesson.waiting").get_by_role("button", name="Cancel").click()
     second.locator(".lesson.learning").get_by_role("button", name="Cancel").click()
     for tab in (page, second):
