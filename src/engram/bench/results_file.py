@@ -35,7 +35,7 @@ def write_results(path: Path, results: Json) -> None:
     if matrices and is_first():
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(confusion_file(path)) as temporary, Path(temporary).open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **matrices)
+            np.savez_compressed(file, **matrices)
     write_json(path, results | {"format": FORMAT, "class_orders": shared, "records": packed})
 
 
