@@ -27,7 +27,7 @@ def write_results(path: Path, results: Json) -> None:
     records = [{k: v for k, v in record.items() if k != "confusion"} for record in results["records"]]
     shared = {str(order["seed"]): order["classes"] for record in records for order in record["orders"]}
     packed = [record | {"orders": _pack_orders(record["orders"], shared)} for record in records]
-    matrices = {
+    matrices: Json = {
         str(number): np.asarray(record["confusion"]["counts"], dtype=np.int32)
         for number, record in enumerate(results["records"])
         if record.get("confusion")
