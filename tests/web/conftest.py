@@ -163,7 +163,9 @@ class Server:
         self.model = model
         sets = ["--method", "prototypes"] if settings else []
         sets += [text for name, value in (settings or {}).items() for text in ("--set", f"{name}={json.dumps(value)}")]
-        command = "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()"
+        # What a shell starts in the background ignores Ctrl+C, and so would all that these tests start in turn.
+        heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        command = heed + "import sys; sys.argv[0] = 'engram'; from engram.cli import main; main()"
         self.process = subprocess.Popen(
             [sys.executable, "-c", command, "serve", str(model), "--no-open", "--port", "0", *sets, *options],
             stdout=subprocess.PIPE, stderr=stderr, text=True, env={**os.environ, **environment},
