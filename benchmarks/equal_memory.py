@@ -150,7 +150,7 @@ def budget_of(name):
 
 
 def title_of(method):
-    return {"fearnet": "FearNet, head alone", "hat": "HAT (told the task)"}.get(method) or method_title(method)
+    return {"fearnet": "FearNet, our sleeps", "hat": "HAT (told the task)"}.get(method) or method_title(method)
 
 
 def measured(content):
