@@ -11,6 +11,7 @@ import importlib
 import re
 from functools import cache
 
+import trials_table
 from ledger import claims, comparison, details, summary, verdicts
 from ledger.records import (
     ABLATIONS,
@@ -28,7 +29,7 @@ from ledger.records import (
 from engram.bench.tables import write_tables
 
 PAGE = ROOT / "docs" / "reproduction.md"
-PAGES = (PAGE, ROOT / "README.md", ROOT / "docs" / "method.md")
+PAGES = (PAGE, ROOT / "README.md", ROOT / "docs" / "method.md", ROOT / "docs" / "peers.md")
 TABLES = ROOT / "docs" / "tables"
 DATASETS = summary.DATASETS
 NOTE = (
@@ -91,6 +92,7 @@ for _dataset in DATASETS:
     PLACES |= {
         f"compare/{_dataset}": lambda d=_dataset: comparison.compare(ledger_rows(), d, logistic()[d]),
         f"differences/{_dataset}": lambda d=_dataset: comparison.differences(ledger_rows(), d),
+        f"trials/{_dataset}": lambda d=_dataset: trials_table.table(d),
         f"increments/{_dataset}": lambda d=_dataset: comparison.increments(d, read_plain(f"increments/{d}")),
     }
 PLACES |= {name: lambda name=name: section(name) for name in SECTIONS}

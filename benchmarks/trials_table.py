@@ -1,11 +1,5 @@
-"""Put the trials of results/trials into the tables of docs/peers.md.
+"""The tables of docs/peers.md: what results/trials says. `benchmarks/reproduction.py` puts them there."""
 
-    python benchmarks/trials_table.py
-
-Between `<!-- trials/DATASET -->` and `<!-- end -->` stands what results/trials/DATASET-METHOD.json say.
-"""
-
-import re
 from pathlib import Path
 
 from spaces import SPACES
@@ -14,7 +8,7 @@ from trials import PARTS, Book, choose
 from engram.bench.results import method_title
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, FOLDER = ROOT / "docs" / "peers.md", ROOT / "results" / "trials"
+FOLDER = ROOT / "results" / "trials"
 HEAD = (
     "| method | trials | preset before: base / new / all | chosen: base / new / all | all, over the trials | chosen |",
     "|---|---|---|---|---|---|",
@@ -51,17 +45,3 @@ def accuracies(record):
 
 def number(accuracy):
     return f"{accuracy:.3f}".removeprefix("0")
-
-
-def fill(page, folder=FOLDER):
-    """Make every table of the page anew."""
-    return re.sub(
-        r"(<!-- trials/([\w-]+) -->\n).*?(\n<!-- end -->)",
-        lambda found: f"{found[1]}{table(found[2], folder)}{found[3]}",
-        page,
-        flags=re.DOTALL,
-    )
-
-
-if __name__ == "__main__":
-    PAGE.write_text(fill(PAGE.read_text()))

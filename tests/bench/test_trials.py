@@ -175,16 +175,13 @@ def test_a_pool_ends_at_its_limit_and_with_a_worker_that_died():
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_page_has_the_tables_the_trials_make(tmp_path):
-    page = trials_table.PAGE.read_text()
-    assert trials_table.fill(page) == page, "run: python benchmarks/trials_table.py"
-    assert page.count("<!-- trials/") == 2
+def test_the_tables_have_every_method_that_was_tried(tmp_path):
+    """That docs/peers.md has these tables is what test_reproduction.py looks at."""
     for path in trials_table.FOLDER.glob("*.json"):
         dataset, _, method = path.stem.partition("-")
         assert dataset in DATASETS
         assert f"| {method_title(method)} |" in trials_table.table(dataset)
     records = [measured(1, 0.4, 0.6), measured(2, 0.5, 0.695), {"trial": 3, "settings": {}, "failed": "ValueError"}]
     (tmp_path / "cub200-slda.json").write_text(json.dumps({"trials": records}))
-    filled = trials_table.fill("a\n<!-- trials/cub200 -->\nold\n<!-- end -->\nb", tmp_path)
     row = "| SLDA | 3, 1 failed | .500 / .400 / .600 | .500 / .500 / .695 | .600 to .695 | `x` 2 |"
-    assert filled == "\n".join(["a\n<!-- trials/cub200 -->", *trials_table.HEAD, row, "<!-- end -->\nb"])
+    assert trials_table.table("cub200", tmp_path) == "\n".join([*trials_table.HEAD, row])
