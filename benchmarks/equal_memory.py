@@ -91,9 +91,24 @@ CHOSEN = {
         "joint": settings("width={}; samples={}", None, (256, 320), (1024, 1310), (4096, 6000)),
     },
 }
+SLOW = ("gem", "joint", "fearnet", "gan-replay", "icwgan")  # minutes a run with CIFAR-100's 500 samples a class
+
+
+def orders_of(dataset, method):
+    """Three class orders; one of what is slow."""
+    return 1 if dataset == "cifar100" and method in SLOW else 3
+
+
 ROWS = {
     f"{dataset}-memory": [
-        Row(f"{dataset}-{method}", f"{dataset}-resnet50", changes, f"{method}, {budget} MB", 3, 1)
+        Row(
+            f"{dataset}-{method}",
+            f"{dataset}-resnet50",
+            changes,
+            f"{method}, {budget} MB",
+            orders_of(dataset, method),
+            1,
+        )
         for method, chosen in methods.items()
         for budget, changes in chosen.items()
     ]
@@ -199,7 +214,8 @@ def table(results):
         head = [f"{dataset_title(dataset)}, ResNet-50", *(f"{budget} MB" for budget in BUDGETS)]
         parts.append(markdown(head, lines))
     note = (
-        "α_all, the mean over the increments / after the last; means over class orders. Everything kept between two "
+        "α_all, the mean over the increments / after the last; means over three class orders, on CIFAR-100 one of "
+        "GEM, joint training, FearNet, GAN replay and ICwGAN. Everything kept between two "
         "tasks counts, at its peak. HAT is told the task of every test sample. Joint training keeps as many samples of "
         "every class as there is room for, and trains anew on these. FearNet sleeps with every class at 1 and 5 MB."
     )

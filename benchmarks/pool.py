@@ -26,6 +26,8 @@ def run_jobs(
     `initializer(*initargs)` runs once in every worker, which is where data is loaded. Processes are spawned: CUDA does
     not survive a fork. After `limit_seconds` no answer is waited for and the workers are ended, whatever they are at.
     """
+    # What a method keeps grows with every class and does not fit where the last task's was: FeCAM held 64 GB for 2.
+    os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")  # inherited by the workers
     deadline = time.monotonic() + limit_seconds
     spawn = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, spawn, initializer=_start_worker, initargs=(initializer, initargs))

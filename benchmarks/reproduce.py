@@ -21,6 +21,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -75,22 +76,27 @@ def main() -> int:
     work = asked.work / revision[:12]
     setup = (asked.work, work, asked.device)
     devices: dict[str, str] = {}
+    missing = {name: {job for row in rows for job in jobs_of(row)} for name, rows in wanted.items()}
+
+    def ended(job: Job) -> None:
+        """Write a results file as soon as its last job has ended: whoever stops this early keeps what is whole."""
+        for name in [name for name, jobs in missing.items() if jobs == {job}]:
+            assemble(name, wanted[name], known, asked, work, devices)
+            print(f"{asked.results / name}.json", flush=True)
+            del missing[name]
+        for jobs in missing.values():
+            jobs.discard(job)
+
     todo = in_order(wanted, known)
     for workers in (asked.workers, max(1, asked.workers // 4)):  # what finds no room beside many, may beside few
         left = asked.limit_seconds - (time.monotonic() - began)
-        todo = run_all(todo, workers, setup, devices, left) if todo else []
-    whole = True
-    for name, rows in wanted.items():
-        if all(finished(work, job) for row in rows for job in jobs_of(row)):
-            assemble(name, rows, known, asked, work, devices)
-            print(f"{asked.results / name}.json", flush=True)
-        else:
-            whole = False
-            print(f"{name}: not all rows have ended; run the same command again", file=sys.stderr)
-    return 0 if whole else 1
+        todo = run_all(todo, workers, setup, devices, left, ended) if todo else []
+    for name in missing:
+        print(f"{name}: not all rows have ended; run the same command again", file=sys.stderr)
+    return 1 if missing else 0
 
 
-def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds: float) -> list[Job]:
+def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds: float, ended: Callable) -> list[Job]:
     """Run them side by side and tell of each; those that found no memory, to be run again."""
     crowded, began = [], time.monotonic()
     for number, (job, answer) in enumerate(run_jobs(run_job, jobs, workers, set_up, setup, seconds), 1):
@@ -101,6 +107,8 @@ def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds:
             took, devices[job[0]] = answer
             said = f"{took:.1f} s"
         print(f"{time.monotonic() - began:7.1f} s  {number}/{len(jobs)}  {title(job)}: {said}", flush=True)
+        if not isinstance(answer, Exception):
+            ended(job)
     return crowded
 
 
@@ -241,16 +249,6 @@ def run_job(job: Job) -> tuple[float, str]:
     if inputs.train.X.is_cuda:
         torch.cuda.empty_cache()
     return time.perf_counter() - began, where
-
-
-def finished(work: Path, job: Job) -> bool:
-    """Whether what the job makes is there."""
-    key, row, order, init = job
-    state = work / key / "state"
-    if row is None:
-        return (state / "ideal.json").exists()
-    name = f"{preset_of(row).name}-order{order}" + (f"-init{init}" if init else "")
-    return (state / name / "course.json").exists()
 
 
 def assemble(name: str, rows: list[Row], known: dict, asked: argparse.Namespace, work: Path, devices: dict) -> None:

@@ -34,7 +34,9 @@ def test_rows_are_of_one_file_and_have_names_of_their_own():
     for file, rows in equal_memory.ROWS.items():
         assert len({row.name for row in rows}) == len(rows)
         for row in rows:
-            assert (f"{row.preset.split('-')[0]}-memory", row.orders, row.seeds) == (file, 3, 1)
+            slow = row.name.split(",")[0] in {"gem", "joint", "fearnet", "gan-replay", "icwgan"}
+            orders = 1 if slow and file == "cifar100-memory" else 3
+            assert (f"{row.preset.split('-')[0]}-memory", row.orders, row.seeds) == (file, orders, 1)
             assert row.features == f"{row.preset.split('-')[0]}-resnet50"
             assert load_preset(row.preset, row.settings).method == row.name.split(",")[0]
 

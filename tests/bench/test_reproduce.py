@@ -123,6 +123,23 @@ def test_what_did_not_end_in_time_leaves_no_results_file(folders, monkeypatch, c
     assert not (folders / "results").exists()
 
 
+def test_a_results_file_is_written_when_its_last_row_ends(folders, monkeypatch, capsys):
+    """And not at the end: a long run that is stopped leaves what is whole."""
+
+    def stopped(function, jobs, *rest):
+        for number, answer in enumerate(run_here(function, jobs, *rest), 1):
+            yield answer
+            if number == 2:  # α_ideal and the one course of digits-same
+                assert (folders / "results" / "digits-same.json").exists()
+                return
+
+    monkeypatch.setattr(reproduce, "GROUPS", dict(reversed(reproduce.GROUPS.items())))
+    monkeypatch.setattr(reproduce, "run_jobs", stopped)
+    assert run(folders, monkeypatch, "digits-*") == 1
+    assert capsys.readouterr().err == "digits-two: not all rows have ended; run the same command again\n"
+    assert not (folders / "results" / "digits-two.json").exists()
+
+
 def test_a_name_that_is_none_is_one_line(folders, monkeypatch, capsys):
     assert run(folders, monkeypatch, "cub201-*") == 2
     assert capsys.readouterr().err == "no results file is called cub201-*; there are digits-two, digits-same, other\n"
