@@ -86,6 +86,7 @@ PLACES = {
     "readme-table": lambda: summary.readme_table(ledger_rows(), logistic()),
     "orders": lambda: summary.orders_sentence(ledger_rows()),
     "all-data": lambda: summary.all_data(ledger_rows(), logistic()),
+    "above": lambda: summary.above(ledger_rows()),
     "reached": lambda: summary.reached(ledger_rows()),
 }
 for _dataset in DATASETS:

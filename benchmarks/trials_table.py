@@ -27,7 +27,7 @@ def line(method, records):
     chosen, measured = choose(records), [record["all"] for record in records if "failed" not in record]
     failed = len(records) - len(measured)
     first = next((record for record in records if record["trial"] == 1 and "failed" not in record), None)
-    settings = ", ".join(f"`{name}` {value}" for name, value in chosen["settings"].items())
+    settings = ", ".join(f"`{name}` {value}{edge(name, value, records)}" for name, value in chosen["settings"].items())
     cells = (
         method_title(method),
         f"{len(records)}, {failed} failed" if failed else str(len(records)),
@@ -37,6 +37,14 @@ def line(method, records):
         settings or "the preset as it was",
     )
     return f"| {' | '.join(cells)} |"
+
+
+def edge(name, value, records):
+    """Whether nothing beyond was tried: then something better may lie there."""
+    tried = {record["settings"][name] for record in records if name in record["settings"]}
+    if isinstance(value, str) or len(tried) < 3:
+        return ""
+    return " (lowest)" if value == min(tried) else " (highest)" if value == max(tried) else ""
 
 
 def accuracies(record):

@@ -58,7 +58,7 @@ def test_the_preset_lies_inside_what_is_tried(method, dataset):
         axis = axis[dataset] if isinstance(axis, dict) else axis
         had = tuple(preset[name] for name in names.split(","))
         if isinstance(axis, spaces.Between):
-            assert axis.low < had[0] < axis.high, names
+            assert axis.low <= had[0] <= axis.high, names
         else:
             assert (had if len(had) > 1 else had[0]) in axis.values, names
 
@@ -185,3 +185,10 @@ def test_the_tables_have_every_method_that_was_tried(tmp_path):
     (tmp_path / "cub200-slda.json").write_text(json.dumps({"trials": records}))
     row = "| SLDA | 3, 1 failed | .500 / .400 / .600 | .500 / .500 / .695 | .600 to .695 | `x` 2 |"
     assert trials_table.table("cub200", tmp_path) == "\n".join([*trials_table.HEAD, row])
+
+
+def test_the_table_says_where_nothing_beyond_was_tried():
+    records = [{"settings": {}}, *({"settings": {"rate": rate, "by": "sgd"}} for rate in (0.1, 0.2, 0.3))]
+    found = [trials_table.edge("rate", rate, records) for rate in (0.1, 0.2, 0.3)]
+    assert found == [" (lowest)", "", " (highest)"]
+    assert trials_table.edge("by", "sgd", records) == ""
