@@ -23,6 +23,7 @@ from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_
 from engram.bench.presets import load_preset
 from engram.bench.results import dataset_title, method_title
 from engram.bench.tables import markdown
+from engram.bench.units import join_words
 
 BUDGETS = (1, 5, 20, 100)
 PAPER = ("mas", "mas-lof", "si")
@@ -214,12 +215,22 @@ def table(results):
         head = [f"{dataset_title(dataset)}, ResNet-50", *(f"{budget} MB" for budget in BUDGETS)]
         parts.append(markdown(head, lines))
     note = (
-        "α_all, the mean over the increments / after the last; means over three class orders, on CIFAR-100 one of "
-        "GEM, joint training, FearNet, GAN replay and ICwGAN. Everything kept between two "
-        "tasks counts, at its peak. HAT is told the task of every test sample. Joint training keeps as many samples of "
-        "every class as there is room for, and trains anew on these. FearNet sleeps with every class at 1 and 5 MB."
+        f"α_all, the mean over the increments / after the last; means over three class orders{fewer(results)}. "
+        "Everything kept between two tasks counts, at its peak. HAT is told the task of every test sample. Joint "
+        "training keeps as many samples of every class as there is room for, and trains anew on these. FearNet sleeps "
+        "with every class at 1 and 5 MB."
     )
     return "\n\n".join([*parts, note])
+
+
+def fewer(results):
+    """Of which methods there is one class order alone, if there are any."""
+    found = {}
+    for content in results.values():
+        for record in content["records"]:
+            if len(record["orders"]) == 1:
+                found.setdefault(dataset_title(record["dataset"]), {})[title_of(record["method"])] = None
+    return "".join(f", on {title} one of {join_words(list(methods))}" for title, methods in found.items())
 
 
 def look(method):

@@ -1,6 +1,7 @@
 """What may be tried of every method, and which settings are drawn: the same number for each, from ranges fixed here.
 
-A setting that a method's paper states is not here. Ranges are wide: what was the best by hand lies well inside. Of the
+A setting that a method's paper states is not here, but for FeCAM's, which go with the number of samples, and GEM's
+optimizer. Ranges are wide: what was the best by hand lies well inside. Of the
 slow methods the epochs end at about twice those of the preset. The slowest methods come first, and so do their trials.
 """
 

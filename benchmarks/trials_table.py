@@ -41,7 +41,7 @@ def line(method, records):
 
 def edge(name, value, records):
     """Whether nothing beyond was tried: then something better may lie there."""
-    tried = {record["settings"][name] for record in records if name in record["settings"]}
+    tried = {record["config"][name] for record in records}
     if isinstance(value, str) or len(tried) < 3:
         return ""
     return " (lowest)" if value == min(tried) else " (highest)" if value == max(tried) else ""

@@ -22,10 +22,9 @@ def compare(rows, dataset, logistic):
     for row in rows:
         means = [summarise(row.record, field).mean for field in ALPHAS]
         psi = [summarise(row.record, field).mean for field in PSI]
-        kept = row.courses("kept_bytes")[0][-1]
         orders = summarise(row.record, "psi_all").orders
         numbers = [f"{n:.3f}" for n in (*means, final[id(row)], *psi)]
-        lines.append([row.features, row.title, *numbers, f"{kept / 1e6:.1f}", str(orders)])
+        lines.append([row.features, row.title, *numbers, kept_mb(row), str(orders)])
     features = features_title(logistic["backbone"])
     at = next(i for i, line in enumerate(lines) if line[0] == features)
     lines.insert(at, [features, LOGISTIC, "", "", "", f"{logistic['accuracy']:.3f}", "", "", "", "", ""])
@@ -83,6 +82,11 @@ def passes(row):
 
 def ended(row):
     return summarise(row.record, "final_accuracy").mean
+
+
+def kept_mb(row):
+    """What is kept at the end, of all kinds."""
+    return f"{row.courses('kept_bytes')[0][-1] / 1e6:.1f}"
 
 
 def increments(dataset, content):

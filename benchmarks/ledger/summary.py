@@ -7,7 +7,7 @@ from engram.bench.tables import markdown
 from engram.bench.units import join_words, short_number, wrap
 from engram.methods import METHODS
 from ledger.claims import accuracy, beats, find, interval
-from ledger.comparison import ended
+from ledger.comparison import ended, kept_mb
 
 DATASETS = ("cifar100", "cub200")
 FEATURES = "resnet50:pooled"
@@ -99,11 +99,6 @@ def above(rows):
             said.append(f"{row.title} ({gap}; {kept_mb(row)} MB instead of {kept_mb(ours)})")
         sentences.append(f"on {dataset_title(dataset)} by {join_words(said) or 'none'}")
     return wrap(f"Whitened prototypes are beaten, on the way, {'; '.join(sentences)}.")
-
-
-def kept_mb(row):
-    """What is kept at the end."""
-    return f"{row.courses('kept_bytes')[0][-1] / 1e6:.1f}"
 
 
 def reached(rows):

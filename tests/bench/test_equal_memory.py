@@ -76,7 +76,7 @@ def test_the_check_names_what_is_too_large(monkeypatch, capsys):
 # --- what is told of them ---------------------------------------------------------------------------------------------
 
 
-def record(method: str, budget: int, course: list[float], peak: int = 10) -> dict:
+def record(method: str, budget: int, course: list[float], peak: int = 10, orders: int = 3) -> dict:
     """Made-up results; the most is kept before the last task."""
     kept_bytes = [5, peak, *[7] * len(course)]
     tasks = [
@@ -84,8 +84,8 @@ def record(method: str, budget: int, course: list[float], peak: int = 10) -> dic
         for t, value in enumerate([0.99, *course])
     ]
     name = f"{method}, {budget} MB"
-    orders = [{"seed": 0, "tasks": tasks}]
-    return {"dataset": "cub200", "backbone": "resnet50", "method": method, "name": name, "orders": orders}
+    alike = [{"seed": seed, "tasks": tasks} for seed in range(orders)]
+    return {"dataset": "cub200", "backbone": "resnet50", "method": method, "name": name, "orders": alike}
 
 
 def made_up(*more: dict) -> dict:
@@ -109,6 +109,13 @@ def test_the_table_says_what_does_not_fit_and_what_needs_no_more():
     assert found["FeCAM"] == ["— (needs 3.36 GB)"] * 4
     named = [line.split("|")[1].strip() for line in lines[2:6]]
     assert named == ["HAT (told the task)", "Whitened", "MAS", "Nearest class mean"]  # the best first
+
+
+def test_the_table_says_of_which_methods_there_is_one_class_order_alone():
+    assert "means over three class orders. Everything" in equal_memory.table(made_up())
+    one = [record("gem", budget, [0.5], orders=1) for budget in (5, 20)]
+    said = equal_memory.table(made_up(*one, record("fearnet", 1, [0.5], orders=1)))
+    assert "three class orders, on CUB-200-2011 one of GEM and FearNet, our sleeps. Everything" in said
 
 
 def test_a_row_that_kept_more_than_it_was_given_is_no_row():

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from engram.methods import METHODS
+from made_up import named
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -52,11 +51,7 @@ def record(method: str, level: float, ideal: float = 0.8, **more: Any) -> dict[s
         part: [value * (1 if part == "new" else ideal / 0.699) for value in values] for part, values in found.items()
     }
     return {
-        "dataset": "cifar100",
-        "backbone": "resnet50:pooled@224:sha256-0",
-        "method": method,
-        "learner": method if method in METHODS else "prototypes",
-        "config": {},
+        **named(method),
         "protocol": {"base": 10, "step": 1, "classes": 14},
         "alpha_ideal": {"accuracy": ideal, "std": 0.002, "values": [ideal]},
         **{f"psi_{part}": spread(values) for part, values in found.items()},

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from made_up import named
 
 from engram.bench.results import Row, count_verdicts, group, judge, load
 from engram.bench.tables import in_order
-from engram.methods import METHODS
 
 
 def spread(value: float) -> dict[str, Any]:
@@ -20,11 +20,7 @@ def record(method: str, psi: tuple[float, float, float], constant: float = 0.699
     theirs = {"psi_base": spread(base * share), "psi_new": spread(new), "psi_all": spread(every * share)}
     task = {"classes_seen": 3, "alpha_base": 0.5, "alpha_new": 0.5, "alpha_all": 0.5, "seconds": 1.0}
     return {
-        "dataset": "cifar100",
-        "backbone": "resnet50:pooled@224:sha256-0",
-        "method": method,
-        "learner": method if method in METHODS else "prototypes",
-        "config": {},
+        **named(method),
         "protocol": {"base": 2, "step": 1, "classes": 3},
         "alpha_ideal": {"accuracy": 0.774},
         "paper_ideal": {"alpha_ideal": constant, **theirs},
