@@ -6,7 +6,7 @@ import pytest
 from made_up import named
 
 from engram.bench.results import Row, count_verdicts, group, judge, load
-from engram.bench.tables import in_order
+from engram.bench.tables import in_order, protocols
 
 
 def spread(value: float) -> dict[str, Any]:
@@ -92,3 +92,8 @@ def test_the_protocol_counts_class_orders_and_initialisations():
     more = [order | {"seed": seed, "init": init} for seed in range(3) for init in range(2)]
     assert rows(one)[0].protocol.endswith("; 1 class order.")
     assert rows({**one, "orders": more})[0].protocol.endswith("; 3 class orders with 2 initialisations each.")
+    several = rows(one, {**one, "method": "si", "orders": more}, {**one, "method": "si-lof"})
+    assert protocols(several) == (
+        "2 classes at first, then 1 more, one at a time, without the earlier data; 1 class order, or 3 class orders "
+        "with 2 initialisations each."
+    )

@@ -46,7 +46,7 @@ def write_tables(results: Sequence[Path | str | Json], out: Path | str, note: st
         own = in_order([row for row in rows if row.record["dataset"] == dataset])
         name = dataset_title(dataset)
         title = _NUMBERS.get(dataset, "") + name
-        parts += [f"## {title}", " ".join(dict.fromkeys(row.protocol for row in own)), psi_table(own)]
+        parts += [f"## {title}", protocols(own), psi_table(own)]
         if can_draw():
             parts.append(f"![Ψ of every method](psi-{dataset}.png)")
             save_png(psi(own), folder / f"psi-{dataset}.png", title)
@@ -144,6 +144,15 @@ def _psi_note(rows: Sequence[Row], constant: float | None) -> str:
 
 def _judged(number: str, verdict: Verdict) -> Cell:
     return Cell(f"{MARKS[verdict]} {number}".strip(), verdict)
+
+
+def protocols(rows: Sequence[Row]) -> str:
+    """What was done: a sentence for each way to split the classes, with how often the rows have it."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        split, often = row.protocol.removesuffix(".").split("; ")
+        found.setdefault(split, {})[often] = None
+    return " ".join(f"{split}; {', or '.join(often)}." for split, often in found.items())
 
 
 def psi_table(rows: Sequence[Row]) -> str:
