@@ -7,7 +7,6 @@ class orders and initialisations of the row as published, so every dot is a diff
 """
 
 import argparse
-import json
 import re
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +14,7 @@ from statistics import fmean
 from rows import Row
 
 from engram.bench.drawing import COLOURS, GREY, INK, Figure, Panel, save_png
-from engram.bench.results import dataset_title, features_title
+from engram.bench.results import dataset_title, features_title, load
 from engram.bench.tables import markdown
 
 PUBLISHED = "as published"
@@ -170,7 +169,7 @@ def main():
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--out", type=Path, required=True, metavar="PNG")
     options = parser.parse_args()
-    results = {path.stem: json.loads(path.read_text()) for path in options.results}
+    results = {path.stem: load([path])[0].content for path in options.results}
     picture(results, options.out)
     print(table(results))
 

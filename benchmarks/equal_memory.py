@@ -1,7 +1,7 @@
 """How good every method is with 1, 5, 20 and 100 MB in all: network, samples, statistics, everything that is kept.
 
     python benchmarks/equal_memory.py --check
-    python benchmarks/equal_memory.py results/cifar100-memory.json results/cub200-memory.json --out equal-memory.png
+    python benchmarks/equal_memory.py results/*-memory.json --out equal-memory.png
 
 A MB is 10^6 bytes; what counts is the most that a method keeps between any two tasks, so FearNet just before a sleep.
 What lies in memory only while a task is learned does not count. Widths, bits, code sizes and numbers of samples are
@@ -10,7 +10,6 @@ one row, at the first budget it fits, which stands for the larger ones too.
 """
 
 import argparse
-import json
 import re
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ from rows import Row
 
 from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_png
 from engram.bench.presets import load_preset
-from engram.bench.results import dataset_title, method_title
+from engram.bench.results import dataset_title, load, method_title
 from engram.bench.tables import markdown
 from engram.bench.units import join_words
 
@@ -47,7 +46,7 @@ OFTEN = "; dreams=1; sleep_epochs=20"  # a sleep with every class: much cheaper 
 CHOSEN = {
     "cifar100": {
         **dict.fromkeys(PAPER, settings(AUTOENCODER, (72, 128, 4), (352, 256, 4), (1024, 1024, 4), (2048, 2048, 8))),
-        "whitened": {1: ("width=900",), 5: ()},
+        "whitened": {1: ("width=612", "kept_bits=32"), 5: ()},
         "1nn": settings("samples={}", (121,), (609,), (2439,), (12195,)),
         "geppnet": settings("side={}; samples={}", (4, 100), (16, 330), (23, 1880), (23, 11600)),
         "icarl": settings("width={}; exemplars={}", (18, 100), (256, 330), (1024, 1360), (2048, 10000)),
@@ -100,21 +99,21 @@ def orders_of(dataset, method):
     return 1 if dataset == "cifar100" and method in SLOW else 3
 
 
-ROWS = {
-    f"{dataset}-memory": [
-        Row(
-            f"{dataset}-{method}",
-            f"{dataset}-resnet50",
-            changes,
-            f"{method}, {budget} MB",
-            orders_of(dataset, method),
-            1,
+ROWS: dict[str, list[Row]] = {}
+for _dataset, _methods in CHOSEN.items():
+    for _method, _chosen in _methods.items():
+        _file = f"{_dataset}-whitened-memory" if _method == "whitened" else f"{_dataset}-memory"
+        ROWS.setdefault(_file, []).extend(
+            Row(
+                f"{_dataset}-{_method}",
+                f"{_dataset}-resnet50",
+                changes,
+                f"{_method}, {budget} MB",
+                orders_of(_dataset, _method),
+                1,
+            )
+            for budget, changes in _chosen.items()
         )
-        for method, chosen in methods.items()
-        for budget, changes in chosen.items()
-    ]
-    for dataset, methods in CHOSEN.items()
-}
 
 # Where a method does not fit: the settings with which it keeps least, and how many bytes these are.
 LEAST = {
@@ -144,13 +143,13 @@ def check():
     """Print what every row keeps; an error if one keeps more than its budget, or LEAST is not what is needed."""
     sizes = {"cifar100": (100, 500), "cub200": (200, 30)}
     wrong = []
-    for file, rows in ROWS.items():
-        dataset = file.removesuffix("-memory")
-        for row in rows:
-            found, budget = count_bytes(row.preset, row.settings, 2048, *sizes[dataset]), budget_of(row.name)
-            print(f"{dataset}  {row.name:22} {found / 1e6:8.3f} MB  {' '.join(row.settings)}", flush=True)
-            wrong += [f"{dataset} {row.name}"] * (found > budget * 1e6)
-        for method, (changes, least) in LEAST[dataset].items():
+    for row in (row for rows in ROWS.values() for row in rows):
+        dataset = row.preset.split("-")[0]
+        found, budget = count_bytes(row.preset, row.settings, 2048, *sizes[dataset]), budget_of(row.name)
+        print(f"{dataset}  {row.name:22} {found / 1e6:8.3f} MB  {' '.join(row.settings)}", flush=True)
+        wrong += [f"{dataset} {row.name}"] * (found > budget * 1e6)
+    for dataset, methods in LEAST.items():
+        for method, (changes, least) in methods.items():
             found = count_bytes(f"{dataset}-{method}", changes, 2048, *sizes[dataset])
             print(f"{dataset}  {method:14} at least {found / 1e6:8.3f} MB ({found:,})", flush=True)
             wrong += [f"{dataset} {method}, at least"] * (found != least)
@@ -166,16 +165,24 @@ def budget_of(name):
 
 
 def title_of(method):
-    return {"fearnet": "FearNet, our sleeps", "hat": "HAT (told the task)"}.get(method) or method_title(method)
+    return {"fearnet": "FearNet (our sleeps)", "hat": "HAT (told the task)"}.get(method) or method_title(method)
 
 
-def measured(content):
+def by_dataset(results):
+    """The records of all files, by data set."""
+    found = {}
+    for record in (record for content in results.values() for record in content["records"]):
+        found.setdefault(record["dataset"], []).append(record)
+    return found
+
+
+def measured(records):
     """By method and budget: α_all, mean over the increments and after the last, means over orders; bytes at the peak.
 
     ValueError if a row kept more than it was to be given.
     """
     found = {}
-    for record in content["records"]:
+    for record in records:
         budget, peak = budget_of(record["name"]), peak_bytes(record)
         if peak > budget * 1e6:
             raise ValueError(f"{record['dataset']}: {record['name']} kept {peak:,} bytes")
@@ -198,9 +205,8 @@ def given(found, budget):
 def table(results):
     """A table for every data set: α_all, mean over the increments and final, at each budget; the best come first."""
     parts = []
-    for content in results.values():
-        dataset, methods = content["records"][0]["dataset"], measured(content)
-        least = LEAST[dataset]
+    for dataset, records in by_dataset(results).items():
+        methods, least = measured(records), LEAST[dataset]
         lines = []
         best = {name: max(value[0] for value in found.values()) for name, found in methods.items()}
         for method in sorted(dict.fromkeys([*best, *least]), key=lambda name: -best.get(name, 0)):
@@ -226,10 +232,10 @@ def table(results):
 def fewer(results):
     """Of which methods there is one class order alone, if there are any."""
     found = {}
-    for content in results.values():
-        for record in content["records"]:
+    for dataset, records in by_dataset(results).items():
+        for record in records:
             if len(record["orders"]) == 1:
-                found.setdefault(dataset_title(record["dataset"]), {})[title_of(record["method"])] = None
+                found.setdefault(dataset_title(dataset), {})[title_of(record["method"])] = None
     return "".join(f", on {title} one of {join_words(list(methods))}" for title, methods in found.items())
 
 
@@ -250,8 +256,8 @@ def look(method):
 def picture(results, path):
     """Two panels for every data set, the mean over the increments and the end; a line per method over the budgets."""
     panels = []
-    for content in results.values():
-        title, methods = dataset_title(content["records"][0]["dataset"]), measured(content)
+    for dataset, records in by_dataset(results).items():
+        title, methods = dataset_title(dataset), measured(records)
         for which, what in enumerate(("mean over the increments", "after the last")):
             words = (f"{title_of(m)} {max(v[which] for v in found.values()):.3f}" for m, found in methods.items())
             alt = f"α_all, {what}, over the MB a method may keep; the best of each: {'; '.join(words)}."
@@ -297,7 +303,7 @@ def main():
     if options.check and (wrong := check()):
         sys.exit(f"not as said: {', '.join(wrong)}")
     if options.results:
-        results = {path.stem: json.loads(path.read_text()) for path in options.results}
+        results = {path.stem: load([path])[0].content for path in options.results}
         picture(results, options.out)
         print(table(results))
 

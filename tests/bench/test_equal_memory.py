@@ -35,16 +35,19 @@ def test_rows_are_of_one_file_and_have_names_of_their_own():
         assert len({row.name for row in rows}) == len(rows)
         for row in rows:
             slow = row.name.split(",")[0] in {"gem", "joint", "fearnet", "gan-replay", "icwgan"}
-            orders = 1 if slow and file == "cifar100-memory" else 3
-            assert (f"{row.preset.split('-')[0]}-memory", row.orders, row.seeds) == (file, orders, 1)
-            assert row.features == f"{row.preset.split('-')[0]}-resnet50"
+            dataset = row.preset.split("-")[0]
+            apart = "-whitened" if row.name.startswith("whitened") else ""
+            assert file == f"{dataset}{apart}-memory"
+            assert (row.orders, row.seeds) == (1 if slow and dataset == "cifar100" else 3, 1)
+            assert row.features == f"{dataset}-resnet50"
             assert load_preset(row.preset, row.settings).method == row.name.split(",")[0]
 
 
-@pytest.mark.parametrize("name", ["mas", "icarl", "1nn", "ewc", "hat", "gan-replay", "ranpac"])
+@pytest.mark.parametrize("name", ["whitened", "mas", "icarl", "1nn", "ewc", "hat", "gan-replay", "ranpac"])
 def test_rows_of_a_megabyte_fit(name):
     """All rows are checked by `equal_memory.py --check`, which takes minutes."""
-    row = next(row for row in equal_memory.ROWS["cifar100-memory"] if row.name == f"{name}, 1 MB")
+    rows = [*equal_memory.ROWS["cifar100-memory"], *equal_memory.ROWS["cifar100-whitened-memory"]]
+    row = next(row for row in rows if row.name == f"{name}, 1 MB")
     assert 0.8e6 < kept.count_bytes(row.preset, row.settings, 2048, 100, 500) <= 1e6
 
 
@@ -111,11 +114,18 @@ def test_the_table_says_what_does_not_fit_and_what_needs_no_more():
     assert named == ["HAT (told the task)", "Whitened", "MAS", "Nearest class mean"]  # the best first
 
 
+def test_the_files_of_a_data_set_make_one_table():
+    apart = {"cub200-whitened-memory": {"records": [record("whitened", 1, [0.95])]}}
+    lines = equal_memory.table(made_up() | apart).splitlines()
+    assert sum("ResNet-50" in line for line in lines) == 1
+    assert next(line for line in lines if "Whitened" in line).startswith("| Whitened | 0.950 / 0.950 |")
+
+
 def test_the_table_says_of_which_methods_there_is_one_class_order_alone():
     assert "means over three class orders. Everything" in equal_memory.table(made_up())
     one = [record("gem", budget, [0.5], orders=1) for budget in (5, 20)]
     said = equal_memory.table(made_up(*one, record("fearnet", 1, [0.5], orders=1)))
-    assert "three class orders, on CUB-200-2011 one of GEM and FearNet, our sleeps. Everything" in said
+    assert "three class orders, on CUB-200-2011 one of GEM and FearNet (our sleeps). Everything" in said
 
 
 def test_a_row_that_kept_more_than_it_was_given_is_no_row():

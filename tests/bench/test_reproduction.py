@@ -31,6 +31,16 @@ def test_every_results_file_is_on_the_page():
     assert [name for name in names if f"(../results/{name})" not in page] == []
 
 
+@pytest.mark.parametrize("name", reproduction.SECTIONS)
+def test_the_script_of_a_section_prints_the_table_of_the_page(name, monkeypatch, capsys):
+    module, found = reproduction.section_results(name)
+    monkeypatch.setattr(module, "picture", lambda results, out: None)  # drawing takes long
+    files = [str(ROOT / "results" / f"{one}.json") for one in found]
+    monkeypatch.setattr(sys, "argv", [name, *files, "--out", "none.png"])
+    module.main()
+    assert capsys.readouterr().out.strip() in reproduction.PAGE.read_text()
+
+
 def test_the_verdict_is_the_first_thing_on_the_page():
     before, _ = reproduction.PAGE.read_text().split("<!-- verdict -->")
     prose = before.split("\n", 1)[1].strip()
