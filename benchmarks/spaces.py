@@ -120,18 +120,56 @@ SPACES: dict[str, dict[str, Axis | dict[str, Axis]]] = {
 }
 
 
-def draw(dataset: str, method: str, trials: int = TRIALS) -> list[dict[str, Any]]:
-    """The settings of every trial: first none, the preset as it is, then a Latin hypercube.
+# Further than the ends of ranges at which the rule's choice lay, where further is possible: as many trials again.
+WIDER: dict[str, dict[str, dict[str, Axis]]] = {
+    "cifar100": {
+        "gem": {
+            "increment_epochs": Between(20, 80),
+            "optimizer,increment_rate": OneOf((("sgd", 1e-4), ("sgd", 3e-4), ("sgd", 6e-4), ("sgd", 1e-3))),
+        },
+        "gan-replay": {
+            "increment_epochs": Between(5, 40),
+            "increment_rate": Between(2e-6, 3e-5),
+            "gan_rate": Between(1e-4, 3e-3),
+            "gan_increment_epochs": OneOf((1, 2, 3, 4, 5)),
+        },
+        "lwf": {
+            "increment_epochs": OneOf((1, 2, 3)),
+            "increment_rate": Between(2e-5, 3e-4),
+            "lambda_old": Between(1e-3, 1.0),
+        },
+        "deepncm": {
+            "base_epochs": Between(15, 60),
+            "mean_decay": OneOf((0.98, 0.99, 0.995, 0.998)),
+            "base_rate": Between(5e-5, 5e-4),
+            "dropout": OneOf((0.0, 0.25, 0.5)),
+        },
+    },
+}
 
-    Every setting's range is cut into as many pieces as there are draws, and one value is drawn from each.
-    """
-    drawn: list[dict[str, Any]] = [{} for _ in range(trials - 1 if SPACES[method] else 0)]
-    rng = np.random.default_rng(zlib.crc32(f"{dataset} {method}".encode()))
-    for names, axis in SPACES[method].items():
-        if isinstance(axis, Mapping):
-            axis = axis.get(dataset, axis["cub200"])
-        shares = (rng.permutation(len(drawn)) + rng.random(len(drawn))) / len(drawn) if drawn else []
+
+def draw(dataset: str, method: str, trials: int = TRIALS) -> list[dict[str, Any]]:
+    """The settings of every trial: first none, the preset as it is, then a Latin hypercube."""
+    axes = {
+        names: axis.get(dataset, axis["cub200"]) if isinstance(axis, Mapping) else axis
+        for names, axis in SPACES[method].items()
+    }
+    return [{}, *hypercube(axes, trials - 1 if axes else 0, f"{dataset} {method}")]
+
+
+def draw_wider(dataset: str, method: str, trials: int = TRIALS) -> list[dict[str, Any]]:
+    """The same from WIDER, without the preset; none where there is no need to go further."""
+    axes = WIDER.get(dataset, {}).get(method, {})
+    return hypercube(axes, trials if axes else 0, f"{dataset} {method} wider")
+
+
+def hypercube(axes: Mapping[str, Axis], count: int, seed: str) -> list[dict[str, Any]]:
+    """Every setting's range is cut into as many pieces as there are draws, and one value is drawn from each."""
+    drawn: list[dict[str, Any]] = [{} for _ in range(count)]
+    rng = np.random.default_rng(zlib.crc32(seed.encode()))
+    for names, axis in axes.items():
+        shares = (rng.permutation(count) + rng.random(count)) / max(count, 1)
         for settings, share in zip(drawn, shares, strict=True):
             value = axis.at(float(share))
             settings |= dict(zip(names.split(","), value, strict=True)) if "," in names else {names: value}
-    return [{}, *drawn]
+    return drawn

@@ -3,6 +3,7 @@
 
     trials.py cub200 --features FILE --method icarl --method gem --workers 14 --device cuda --out FOLDER
     trials.py cub200 --out FOLDER --best          # the settings chosen, as a preset has them
+    trials.py cifar100 --features FILE --wider …  # as many again, where a choice lay at the end of its range
 
 Trial 1 is the preset as it is, the others are drawn, the same ones every time. All are measured on base classes alone
 (base_split.py). Every trial is written to FOLDER/DATASET-METHOD.json as soon as it ends, one that fails with its
@@ -24,7 +25,7 @@ from typing import Any
 import torch
 from base_split import PARTS, Split, add_arguments, measure, read_features, split_base
 from pool import run_jobs
-from spaces import SPACES, TRIALS, draw
+from spaces import SPACES, TRIALS, draw, draw_wider
 
 from engram.bench.presets import Preset, load_preset, preset_for
 from engram.bench.protocol import Samples
@@ -51,10 +52,11 @@ class Trial:
         return json.loads(json.dumps(asdict(self.preset.config)))
 
 
-def plan(dataset: str, method: str, trials: int = TRIALS) -> list[Trial]:
-    """The trials of a method."""
+def plan(dataset: str, method: str, trials: int = TRIALS, wider: bool = False) -> list[Trial]:
+    """The trials of a method; the wider ones are counted on from the last of the others."""
     name, planned = preset_for(dataset, method), []
-    for number, settings in enumerate(draw(dataset, method, trials), 1):
+    drawn, first = (draw_wider, 1 + trials) if wider else (draw, 1)
+    for number, settings in enumerate(drawn(dataset, method, trials), first):
         preset = load_preset(name, [f"{key}={value}" for key, value in settings.items()])
         planned.append(Trial(method, number, settings, preset))
     return planned
@@ -101,7 +103,7 @@ class Book:
         self.content: Record = json.loads(self.path.read_text()) if self.path.exists() else {}
 
     def begin(self, about: Record, trials: Sequence[Trial]) -> list[Trial]:
-        """Keep what is there of these trials, on the same features; give what is missing."""
+        """Keep what is there of these trials, and of those with other numbers; give what is missing."""
         if self.content.get("features", about["features"]) != about["features"]:
             raise SystemExit(f"{self.path} is of other features; choose another --out")
         had = {
@@ -109,9 +111,10 @@ class Book:
             for record in self.content.get("trials", [])
             if "out of memory" not in record.get("failed", "")  # which was the fault of what else was running
         }
-        wanted = {json.dumps(trial.config): trial for trial in trials}
+        wanted, numbers = {json.dumps(trial.config): trial for trial in trials}, {trial.number for trial in trials}
         kept = [had[config] | {"trial": trial.number} for config, trial in wanted.items() if config in had]
-        self.content = about | {"trials": kept}
+        kept += [had[config] for config in had.keys() - wanted.keys() if had[config]["trial"] not in numbers]
+        self.content = about | {"trials": sorted(kept, key=lambda record: record["trial"])}
         return [trial for config, trial in wanted.items() if config not in had]
 
     def add(self, trial: Trial, found: Record) -> None:
@@ -148,7 +151,7 @@ def run_trials(arguments: argparse.Namespace) -> int:
     books, jobs = {}, []
     for method in sorted(arguments.method, key=list(SPACES).index):  # the slowest first
         books[method] = Book(arguments.out, arguments.dataset, method)
-        jobs += books[method].begin(about, plan(arguments.dataset, method, arguments.trials))
+        jobs += books[method].begin(about, plan(arguments.dataset, method, arguments.trials, arguments.wider))
     print(f"{len(jobs)} trials to run", flush=True)
     given = [(part.X.cpu().numpy(), part.y) for part in (split.shown, split.held)]
     del inputs, split
@@ -190,6 +193,7 @@ def main() -> int:
     add_arguments(parser)
     parser.add_argument("--method", action="append", choices=SPACES, metavar="METHOD", help="any number; all if none")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"of every method, {TRIALS} if not said")
+    parser.add_argument("--wider", action="store_true", help="those of WIDER, beside what is recorded")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="then end, whatever is running")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")

@@ -50,25 +50,41 @@ def test_every_method_has_as_many_trials_the_preset_first(method, dataset):
         assert trial.config == json.loads(json.dumps(rest))
 
 
-# The least that was tried was best: who tries these again has to go further.
-CHOSEN_AT_THE_EDGE = {
-    ("lwf", "cifar100", "increment_epochs"),
-    ("gan-replay", "cifar100", "gan_increment_epochs"),
-}
-
-
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("method", sorted(set(spaces.SPACES) - NOTHING_TO_SET))
 def test_the_preset_lies_inside_what_is_tried(method, dataset):
+    """Inside its range, or, where it was chosen at the end of that, inside the wider one."""
     preset = asdict(load_preset(preset_for(dataset, method)).config)
     for names, axis in spaces.SPACES[method].items():
         axis = axis[dataset] if isinstance(axis, dict) else axis
         had = tuple(preset[name] for name in names.split(","))
-        if isinstance(axis, spaces.Between):
-            at_the_edge = (method, dataset, names) in CHOSEN_AT_THE_EDGE
-            assert axis.low < had[0] < axis.high or (at_the_edge and had[0] == axis.low), names
-        else:
+        if isinstance(axis, spaces.OneOf):
             assert (had if len(had) > 1 else had[0]) in axis.values, names
+        elif not axis.low < had[0] < axis.high:
+            further = spaces.WIDER[dataset][method][names]
+            assert further.values[0] < axis.low == had[0] <= further.values[-1], names
+
+
+@pytest.mark.parametrize(("dataset", "method"), [(d, m) for d, some in spaces.WIDER.items() for m in some])
+def test_wider_trials_go_on_counting_and_further(method, dataset):
+    drawn, planned = spaces.draw_wider(dataset, method), trials.plan(dataset, method, wider=True)
+    assert [trial.number for trial in planned] == list(range(13, 25))
+    assert [trial.settings for trial in planned] == drawn
+    assert len({json.dumps(settings) for settings in drawn}) == 12
+
+    def numbers(settings: list[dict], name: str) -> list[float]:
+        return [one[name] for one in settings if name in one and not isinstance(one[name], str)]
+
+    before = spaces.draw(dataset, method)
+    names = [name for name in drawn[0] if name != "optimizer"]
+    if method == "gem":
+        before = [settings for settings in before if settings.get("optimizer") == "sgd"]
+    assert any(
+        min(numbers(drawn, name)) < min(numbers(before, name)) or max(numbers(drawn, name)) > max(numbers(before, name))
+        for name in names
+    )
+    assert spaces.draw_wider(dataset, "icarl") == []
+    assert spaces.draw_wider("digits", method) == []
 
 
 def test_draws_cover_a_range_evenly():
@@ -170,6 +186,23 @@ def test_a_book_goes_on_with_what_is_missing_or_was_out_of_memory(tmp_path):
     assert [record["trial"] for record in again.content["trials"]] == [1, 2]
     with pytest.raises(SystemExit, match="other features"):
         trials.Book(tmp_path, "cub200", "slda").begin({**about, "features": {"sha256": "b"}}, planned)
+
+
+def test_a_book_keeps_trials_of_other_numbers(tmp_path):
+    about = {"dataset": "cifar100", "features": {"sha256": "a"}}
+    book, usual = trials.Book(tmp_path, "cifar100", "lwf"), trials.plan("cifar100", "lwf")[1:]  # the first is the third
+    wider = trials.plan("cifar100", "lwf", wider=True)
+    book.begin(about, usual)
+    for trial in (*usual, wider[0]):
+        book.add(trial, {"all": trial.number / 100})
+    again = trials.Book(tmp_path, "cifar100", "lwf")
+    assert again.begin(about, wider) == wider[1:]
+    assert [record["all"] for record in again.content["trials"]] == [number / 100 for number in range(2, 14)]
+    assert trials.Book(tmp_path, "cifar100", "lwf").begin(about, usual) == []
+    # One that was tried under another number is not tried twice, nor told twice; what is no longer planned goes.
+    book.content["trials"] = [{"trial": 30, "config": usual[1].config}, {"trial": 3, "config": {"old": 1}}]
+    assert book.begin(about, usual) == [usual[0], *usual[2:]]
+    assert [record["trial"] for record in book.content["trials"]] == [3]
 
 
 # --- the pool ---------------------------------------------------------------------------------------------------------
