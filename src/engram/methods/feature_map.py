@@ -41,8 +41,10 @@ class FeatureMap:
         network: Network = {}
         if self.encoder is not None:
             trained = self._paper({})._tensors_after(task)
-            network = {
-                name: t for name, t in trained.items() if name.startswith(("network.encoder", "network.feature"))
+            network = {  # frozen from here on: no gradient is followed through it
+                name: t.detach()
+                for name, t in trained.items()
+                if name.startswith(("network.encoder", "network.feature"))
             }
             code = self._paper(network).encode(task.features)
             network["network.code_weight"] = _rms(self(task.features, {})) / _rms(code)
