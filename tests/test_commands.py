@@ -207,6 +207,9 @@ def test_predicting(engram, birds):
     assert engram("predict", "m.engram", "-", "--json", stdin=picture).json[0]["label"] == "red"
     listed = engram("predict", "m.engram", "--list", "-", "--json", stdin=b"test/red/9-1.png\ntest/blue\n")
     assert [one["path"] for one in listed.json] == ["test/red/9-1.png", "test/blue/9-0.png", "test/blue/9-1.png"]
+    odd = engram("predict", "m.engram", "--list", "-", "--json", stdin=b"test/red/9-1.png\n" + b"x" * 300 + b"\n")
+    assert [one["label"] for one in odd.json] == ["red"]
+    assert odd.err.startswith("cannot read xxx")
 
 
 def test_only_these_answers(engram, birds):
@@ -225,6 +228,8 @@ def test_only_these_answers(engram, birds):
     listed = engram("predict", "m.engram", "test", "--among", "names.txt", "--json")
     assert listed.json == some
     assert listed.err == "not known to the model, so never an answer: dodo\n"
+    many = ",".join(["green", "blue", *(f"bird {number}" for number in range(100))])  # longer than any file's name
+    assert engram("predict", "m.engram", "test", "--among", many, "--json").json == some
     rows = list(csv.DictReader(io.StringIO(engram("predict", "m.engram", "test", "--among", "red", "--csv").out)))
     assert [list(row) for row in rows] == [
         ["path", "label", "similarity", "probability"]

@@ -251,6 +251,9 @@ def test_a_moved_model_tells_where_its_versions_were(place, tmp_path):
     place.path.rename(tmp_path / "o.engram")
     gone = ModelStore(tmp_path / "o.engram", device="cpu")
     assert f"were in {behind}, which is not on this machine" in gone.info()["versions"]["left_behind"]
+    for forged in ("/", ".", ".versions", "no-suffix", "x" * 5000):
+        assert gone.versions.tell_left_behind(forged) == ""
+    assert "not on this machine" in gone.versions.tell_left_behind("x" * 5000 + ".versions")
     gone.rename("rot", "red")  # from now on versions are kept here
     assert gone.read().notes.versions_at == str(gone.versions.folder)
     gone.forget("red", for_good=True)

@@ -1,5 +1,6 @@
 """Options about answers that `predict` and `watch` have, and an answer in words."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -33,8 +34,8 @@ Sure = Annotated[
 
 def choose_classes(known: Sequence[str], among: str) -> list[str]:
     """The classes that may be answers. A list for a region names more than any model knows, so that is no error."""
-    file = Path(among)
-    names = file.read_text(encoding="utf-8").splitlines() if file.is_file() else among.split(",")
+    listed = os.path.isfile(among)  # unlike Path.is_file, not an error where so many are named that no file could be
+    names = Path(among).read_text(encoding="utf-8").splitlines() if listed else among.split(",")
     wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
     if strangers := [name for name in wanted if name not in set(known)]:
         complain(f"not known to the model, so never an answer: {', '.join(strangers)}")

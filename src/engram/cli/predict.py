@@ -2,6 +2,7 @@
 
 import csv
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -118,7 +119,7 @@ def predict(
     if not (sources or out):
         note("no pictures found" if boxes is None else f"no box reaches {boxes.threshold:g}")
         raise typer.Exit(NOTHING)
-    if missing := [one for one in sources if isinstance(one, str) and "://" not in one and not Path(one).exists()]:
+    if missing := [one for one in sources if isinstance(one, str) and "://" not in one and not os.path.exists(one)]:
         for name in missing:
             complain(f"cannot read {name}: No such file or directory")
         if len(missing) == len(sources):
@@ -208,7 +209,7 @@ def _sources(pictures: Sequence[str], listed: Path | None, films: bool) -> list[
     for name in names:
         if name == "-":
             sources.append(_StandardInput(sys.stdin.buffer.read()))
-        elif Path(name).is_dir():
+        elif os.path.isdir(name):
             found, left_out = scan_pictures(Path(name))
             seen = [one.path for one in left_out if films and is_film(one.path)]
             tell_left_out(one for one in left_out if one.path not in seen)

@@ -45,12 +45,13 @@ class Versions:
         them; "" if there is nothing to tell.
         """
         before = Path(recorded)
-        if not recorded or before == self.folder or self.numbers():
+        name = before.name.removesuffix(_FOLDER)
+        if name in ("", before.name) or before == self.folder or self.numbers():  # none recorded, or not by us
             return ""
         where = f"the model was moved: its previous versions were in {before}"
-        if not before.is_dir():
+        if not os.path.isdir(before):  # unlike Path.is_dir, not an error where a forged file has an endless name
             return f"{where}, which is not on this machine or gone; what is left of it belongs to {self.folder}"
-        copied = before.with_name(before.name.removesuffix(_FOLDER)).exists()
+        copied = before.with_name(name).exists()
         bring = shlex.join([*(("cp", "-r") if copied else ("mv",)), str(before), str(self.folder)])
         return f"{where}; bring them with: {bring}"
 

@@ -5,6 +5,7 @@ redirection. The token goes to Label Studio alone.
 """
 
 import json
+import os
 import time
 from email.message import Message
 from pathlib import Path
@@ -58,7 +59,7 @@ class LabelStudioFiles:
 
     def _read_local(self, folder: Path, name: str) -> ImageBytes:
         file = (folder / name).resolve()
-        if not file.is_relative_to(folder) or not file.is_file():
+        if not file.is_relative_to(folder) or not os.path.isfile(file):
             raise ValueError(f"{name!r} is no file in {folder}")
         if file.stat().st_size > MOST:
             raise ValueError(f"{name!r} is larger than {MOST // 1_000_000} MB")
