@@ -159,6 +159,7 @@ def test_with_the_keyboard_alone(serve, visit, model):
         page.keyboard.press("Space")
     chooser.value.set_files(files("square", 6))
     expect(page.locator(".thumbs li")).to_have_count(6)
+    expect(page.locator("#send")).to_have_attribute("aria-disabled", "false")  # until then it says what is missing
     tab_to("Learn")
     page.keyboard.press("Enter")
     expect(page.locator(".card")).to_have_count(4)
