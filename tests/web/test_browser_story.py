@@ -18,8 +18,8 @@ SLOW = {**QUICK, "increment_epochs": 100_000}
 
 @pytest.fixture(autouse=True)
 def patience():
-    """A real model takes its time."""
-    expect.set_options(timeout=60_000)
+    """A real model takes its time, and a lesson lets other processes go first: the mutants' tests, for one."""
+    expect.set_options(timeout=180_000)
     yield
     expect.set_options(timeout=20_000)
 
