@@ -168,7 +168,7 @@ def hypercube(axes: Mapping[str, Axis], count: int, seed: str) -> list[dict[str,
     drawn: list[dict[str, Any]] = [{} for _ in range(count)]
     rng = np.random.default_rng(zlib.crc32(seed.encode()))
     for names, axis in axes.items():
-        shares = (rng.permutation(count) + rng.random(count)) / max(count, 1)
+        shares = (rng.permutation(count) + rng.random(count)) / count
         for settings, share in zip(drawn, shares, strict=True):
             value = axis.at(float(share))
             settings |= dict(zip(names.split(","), value, strict=True)) if "," in names else {names: value}
