@@ -17,6 +17,7 @@ from statistics import fmean
 
 from kept import count_bytes
 from rows import Row
+from spaces import WIDER
 
 from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_png
 from engram.bench.presets import load_preset
@@ -100,23 +101,26 @@ def orders_of(dataset, method):
     return 1 if dataset == "cifar100" and method in SLOW else 3
 
 
-ROWS = {  # whitened prototypes have files of their own here, too
-    f"{dataset}{apart}-memory": [
-        Row(
-            f"{dataset}-{method}",
-            f"{dataset}-resnet50",
-            changes,
-            f"{method}, {budget} MB",
-            orders_of(dataset, method),
-            1,
+def file_of(dataset, method):
+    """All in one, but for whitened prototypes and what was tried further: these have files of their own here, too."""
+    alone = method == "whitened" or method in WIDER.get(dataset, ())
+    return f"{dataset}-{method}-memory" if alone else f"{dataset}-memory"
+
+
+ROWS = {}
+for dataset, methods in CHOSEN.items():
+    for method, chosen in methods.items():
+        ROWS.setdefault(file_of(dataset, method), []).extend(
+            Row(
+                f"{dataset}-{method}",
+                f"{dataset}-resnet50",
+                changes,
+                f"{method}, {budget} MB",
+                orders_of(dataset, method),
+                1,
+            )
+            for budget, changes in chosen.items()
         )
-        for method, chosen in methods.items()
-        if (method == "whitened") == bool(apart)
-        for budget, changes in chosen.items()
-    ]
-    for dataset, methods in CHOSEN.items()
-    for apart in ("", "-whitened")
-}
 
 # Where a method does not fit: the settings with which it keeps least, and how many bytes these are.
 LEAST = {
