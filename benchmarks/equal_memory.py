@@ -16,8 +16,7 @@ from pathlib import Path
 from statistics import fmean
 
 from kept import count_bytes
-from rows import Row
-from spaces import WIDER
+from rows import RETUNED, Row
 
 from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_png
 from engram.bench.presets import load_preset
@@ -102,9 +101,8 @@ def orders_of(dataset, method):
 
 
 def file_of(dataset, method):
-    """All in one, but for whitened prototypes and what was tried further: these have files of their own here, too."""
-    alone = method == "whitened" or method in WIDER.get(dataset, ())
-    return f"{dataset}-{method}-memory" if alone else f"{dataset}-memory"
+    """Where the rows of a method are; some have files of their own, as in rows.py."""
+    return f"{dataset}-{method}-memory" if method in ("whitened", *RETUNED[dataset]) else f"{dataset}-memory"
 
 
 ROWS = {}

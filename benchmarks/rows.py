@@ -6,8 +6,6 @@ features, so that they share α_ideal.
 
 from dataclasses import dataclass
 
-from spaces import WIDER
-
 
 @dataclass(frozen=True)
 class Features:
@@ -46,17 +44,18 @@ PAPER = ("mas", "si", "mas-lof", "si-lof")
 PEERS = dict.fromkeys(("1nn", "ncm", "slda", "fecam"), 1)
 PEERS |= dict.fromkeys(("deepncm", "icarl", "ewc", "lwf", "hat", "geppnet", "finetune"), 2)
 PEERS |= dict.fromkeys(("fearnet", "fearnet-head", "gem", "gan-replay", "icwgan", "joint", "ranpac"), 1)
+# Given other settings by the wider trials, after the others had been run: in files of their own.
+RETUNED: dict[str, tuple[str, ...]] = {"cifar100": ("deepncm", "gan-replay"), "cub200": ()}
 
 
 def peers(dataset: str) -> dict[str, list[Row]]:
     """Other systems, and both bounds, on ResNet-50's features, by file.
 
-    What was tried further has a file of its own, and so has RanPAC, whose 10,000 random features take more memory than
-    all others together.
+    RanPAC is by itself, too: its 10,000 random features take more memory than all others together.
     """
     files: dict[str, list[Row]] = {f"{dataset}-peers": []}
     for method, times in PEERS.items():
-        alone = method == "ranpac" or method in WIDER.get(dataset, ())
+        alone = method in ("ranpac", *RETUNED[dataset])
         file = f"{dataset}-{method if alone else 'peers'}"
         files.setdefault(file, []).append(Row(f"{dataset}-{method}", f"{dataset}-resnet50", seeds=times))
     return files
