@@ -174,9 +174,11 @@ def title_of(method):
 
 
 def by_dataset(results):
-    """The records of all files, by data set."""
+    """The records of all files by data set, in the order of CHOSEN, whatever that of the files."""
+    order = [(dataset, method) for dataset, methods in CHOSEN.items() for method in methods]
+    records = [record for content in results.values() for record in content["records"]]
     found = {}
-    for record in (record for content in results.values() for record in content["records"]):
+    for record in sorted(records, key=lambda record: order.index((record["dataset"], record["method"]))):
         found.setdefault(record["dataset"], []).append(record)
     return found
 

@@ -120,11 +120,23 @@ def test_the_files_of_a_data_set_make_one_table():
     assert next(line for line in lines if "Whitened" in line).startswith("| Whitened | 0.950 / 0.950 |")
 
 
+def test_the_order_of_the_files_does_not_matter():
+    """As `results/*` gives them, or as the rows are listed: the page, and lines over each other in the picture."""
+    apart = {
+        "cub200-gem-memory": {"records": [record("gem", 5, [0.55], orders=1)]},
+        "cub200-joint-memory": {"records": [record("joint", 5, [0.55], orders=1)]},
+    }
+    given = list((made_up() | apart).items())
+    orders = [equal_memory.by_dataset(dict(some)) for some in (given, given[::-1])]
+    assert orders[0] == orders[1]
+    assert [one["method"] for one in orders[0]["cub200"]] == ["mas", "mas", "whitened", "ncm", "gem", "hat", "joint"]
+
+
 def test_the_table_says_of_which_methods_there_is_one_class_order_alone():
     assert "means over three class orders. Everything" in equal_memory.table(made_up())
     one = [record("gem", budget, [0.5], orders=1) for budget in (5, 20)]
     said = equal_memory.table(made_up(*one, record("fearnet", 1, [0.5], orders=1)))
-    assert "three class orders, on CUB-200-2011 one of GEM and FearNet (our sleeps). Everything" in said
+    assert "three class orders, on CUB-200-2011 one of FearNet (our sleeps) and GEM. Everything" in said
 
 
 def test_a_row_that_kept_more_than_it_was_given_is_no_row():
