@@ -105,20 +105,17 @@ def file_of(dataset, method):
     return f"{dataset}-{method}-memory" if method in ("whitened", *RETUNED[dataset]) else f"{dataset}-memory"
 
 
-ROWS = {}
-for dataset, methods in CHOSEN.items():
-    for method, chosen in methods.items():
-        ROWS.setdefault(file_of(dataset, method), []).extend(
-            Row(
-                f"{dataset}-{method}",
-                f"{dataset}-resnet50",
-                changes,
-                f"{method}, {budget} MB",
-                orders_of(dataset, method),
-                1,
-            )
-            for budget, changes in chosen.items()
-        )
+def rows_of(dataset, method):
+    """One for each budget that CHOSEN has settings for."""
+    preset, features, orders = f"{dataset}-{method}", f"{dataset}-resnet50", orders_of(dataset, method)
+    chosen = CHOSEN[dataset][method]
+    return [Row(preset, features, changes, f"{method}, {budget} MB", orders, 1) for budget, changes in chosen.items()]
+
+
+ORDER = [(dataset, method) for dataset, methods in CHOSEN.items() for method in methods]
+ROWS = {file_of(*one): [] for one in ORDER}
+for one in ORDER:
+    ROWS[file_of(*one)] += rows_of(*one)
 
 # Where a method does not fit: the settings with which it keeps least, and how many bytes these are.
 LEAST = {
@@ -175,10 +172,9 @@ def title_of(method):
 
 def by_dataset(results):
     """The records of all files by data set, in the order of CHOSEN, whatever that of the files."""
-    order = [(dataset, method) for dataset, methods in CHOSEN.items() for method in methods]
     records = [record for content in results.values() for record in content["records"]]
     found = {}
-    for record in sorted(records, key=lambda record: order.index((record["dataset"], record["method"]))):
+    for record in sorted(records, key=lambda record: ORDER.index((record["dataset"], record["method"]))):
         found.setdefault(record["dataset"], []).append(record)
     return found
 

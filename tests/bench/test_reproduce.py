@@ -24,6 +24,18 @@ reproduce = pytest.importorskip("reproduce")
 QUICK = ("base_epochs=2", "increment_epochs=1", "increment_rate=1e-4")
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.json")), ids=lambda path: path.stem)
+def test_a_results_file_holds_the_rows_that_are_listed_with_the_settings_they_have_now(path):
+    """A setting that changes, or a row that moves, without being run again is seen here."""
+    listed, records = reproduce.GROUPS[path.stem], read_results(path)["records"]
+    for row, record in zip(listed, records, strict=True):
+        preset, ran = reproduce.preset_of(row), record["protocol"]
+        assert (record["preset"], record.get("name", "")) == (preset.name, row.name)
+        assert record["config"] == json.loads(json.dumps(asdict(preset.config)))
+        assert (len(ran["order_seeds"]), ran["initialisations"]) == (row.orders, row.seeds)
+        assert ran["base"] == (row.base or ran["classes"] // 2)
+
+
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     (tmp_path / "weights").mkdir()
