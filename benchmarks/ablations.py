@@ -61,6 +61,8 @@ ROWS = {
         *sizes_of("cifar100-resnet50", 2048, (256, 512, 1024, 4096), classes=100),  # 2,048 and half are as published
     ],
     "cifar100-vgg16-ablations": rows_of("cifar100-vgg16", CIFAR),
+    # run later than the others, so in a file of its own; differences are to the row as published of the one above
+    "cifar100-vgg16-sizes-ablations": sizes_of("cifar100-vgg16", 2048, (256, 512, 1024, 4096), classes=100),
     "cub200-resnet50-ablations": [
         *rows_of("cub200-resnet50", CUB),
         *sizes_of("cub200-resnet50", 1024, (256, 512, 2048, 4096), classes=200),  # 1,024 and half are as published
@@ -76,16 +78,16 @@ def courses(record):
     }
 
 
-def differences(content):
+def differences(records):
     """By the name of a row, for each measure, what its class orders differ by from the same orders as published."""
-    records = {record["name"]: courses(record) for record in content["records"]}
-    published = records.pop(PUBLISHED)
+    by_name = {record["name"]: courses(record) for record in records}
+    published = by_name.pop(PUBLISHED)
     return {
         name: {
             field: [found[field] - published[seed][field] for seed, found in orders.items() if seed in published]
             for field in MEASURES
         }
-        for name, orders in records.items()
+        for name, orders in by_name.items()
     }
 
 
@@ -97,25 +99,31 @@ def all_names(found):
     return [*(name for name in names if name not in {*sizes, *last}), *sizes, *last]
 
 
-def title_of(content):
-    record = content["records"][0]
-    return f"{dataset_title(record['dataset'])}, {features_title(record['backbone']).split(':')[0]}"
+def by_features(results):
+    """The records of all files by their features' title, so that rows of two files on one set of features compare."""
+    found = {}
+    for content in results.values():
+        first = content["records"][0]
+        title = f"{dataset_title(first['dataset'])}, {features_title(first['backbone']).split(':')[0]}"
+        found.setdefault(title, []).extend(content["records"])
+    return found
 
 
 def table(results):
     """One line per row: the measures as published, then differences, mean and range over the class orders."""
-    head = ["", *(f"{title_of(content)}: {symbol}" for content in results.values() for symbol in MEASURES.values())]
-    found = [differences(content) for content in results.values()]
+    every = by_features(results)
+    head = ["", *(f"{title}: {symbol}" for title in every for symbol in MEASURES.values())]
+    found = [differences(records) for records in every.values()]
     first = [PUBLISHED]
-    for content in results.values():
-        published = courses(next(record for record in content["records"] if record["name"] == PUBLISHED))
+    for records in every.values():
+        published = courses(next(record for record in records if record["name"] == PUBLISHED))
         first += [f"{fmean(order[field] for order in published.values()):.3f}" for field in MEASURES]
     lines = [first]
     for name in all_names(found):
         lines.append([name, *(_spread(rows.get(name, {}).get(field)) for rows in found for field in MEASURES)])
     note = (
         "Means over the increments; below the first line, the difference to it: the mean over class orders, and in "
-        "brackets from the lowest to the highest where there are several. –: not run."
+        "brackets from the lowest to the highest where there are several. –: not run, or as published."
     )
     return markdown(head, lines) + "\n\n" + note
 
@@ -128,11 +136,11 @@ def _spread(values):
 
 
 def picture(results, path):
-    """One panel per data set: of every row the difference to the row as published, a dot per order and the mean."""
-    every = [(title_of(content), differences(content)) for content in results.values()]
-    names = all_names(found for _, found in every)
+    """One panel per features: of every row the difference to the row as published, a dot per order and the mean."""
+    every = {title: differences(records) for title, records in by_features(results).items()}
+    names = all_names(every.values())
     panels = []
-    for title, found in every:
+    for title, found in every.items():
         words = (f"{name} {' and '.join(f'{fmean(v):+.3f}' for v in by.values())}" for name, by in found.items())
         alt = f"Differences of {' and '.join(MEASURES.values())} to the row as published: {'; '.join(words)}."
         panels.append(Panel(title, alt, _drawer(found, names)))
