@@ -71,24 +71,29 @@ ROWS = {
 
 
 def courses(record):
-    """By class order, the mean of each measure over the increments."""
-    return {
-        order["seed"]: {field: fmean(task[field] for task in order["tasks"] if task["task"] > 0) for field in MEASURES}
-        for order in record["orders"]
-    }
+    """By class order, the increments one by one."""
+    return {order["seed"]: [task for task in order["tasks"] if task["task"] > 0] for order in record["orders"]}
 
 
 def differences(records):
-    """By the name of a row, for each measure, what its class orders differ by from the same orders as published."""
+    """By the name of a row, for each measure, what its class orders differ by from the same orders as published.
+
+    A base of another size has more increments or fewer: only the last ones, which both have, know as many classes.
+    """
     by_name = {record["name"]: courses(record) for record in records}
     published = by_name.pop(PUBLISHED)
     return {
         name: {
-            field: [found[field] - published[seed][field] for seed, found in orders.items() if seed in published]
+            field: [_gap(tasks, published[seed], field) for seed, tasks in orders.items() if seed in published]
             for field in MEASURES
         }
         for name, orders in by_name.items()
     }
+
+
+def _gap(tasks, others, field):
+    both = min(len(tasks), len(others))
+    return fmean(task[field] for task in tasks[-both:]) - fmean(task[field] for task in others[-both:])
 
 
 def all_names(found):
@@ -117,13 +122,14 @@ def table(results):
     first = [PUBLISHED]
     for records in every.values():
         published = courses(next(record for record in records if record["name"] == PUBLISHED))
-        first += [f"{fmean(order[field] for order in published.values()):.3f}" for field in MEASURES]
+        first += [f"{fmean(fmean(t[field] for t in tasks) for tasks in published.values()):.3f}" for field in MEASURES]
     lines = [first]
     for name in all_names(found):
         lines.append([name, *(_spread(rows.get(name, {}).get(field)) for rows in found for field in MEASURES)])
     note = (
-        "Means over the increments; below the first line, the difference to it: the mean over class orders, and in "
-        "brackets from the lowest to the highest where there are several. –: not run, or as published."
+        "Means over the increments; below the first line, the difference to it, over the increments that both have: "
+        "the mean over class orders, and in brackets from the lowest to the highest where there are several. –: not "
+        "run, or as published."
     )
     return markdown(head, lines) + "\n\n" + note
 

@@ -151,6 +151,14 @@ def test_differences_are_within_a_class_order_and_over_increments_alone():
     assert found["λ_reg = 0"]["alpha_all"] == pytest.approx([-0.3])
 
 
+def test_another_base_is_compared_where_both_know_as_many_classes():
+    published = record("as published", {0: [0.9, 0.6, 0.5]}, 0.5)
+    sooner, later = record("sooner", {0: [0.9, 0.8, 0.7, 0.6, 0.4]}, 0.5), record("later", {0: [0.7, 0.52]}, 0.5)
+    found = ablations.differences([published, sooner, later])
+    assert found["sooner"]["alpha_all"] == pytest.approx([(0.6 + 0.4) / 2 - (0.6 + 0.5) / 2])
+    assert found["later"]["alpha_all"] == pytest.approx([0.02])
+
+
 def test_the_table_has_the_published_row_first_and_a_dash_for_what_was_not_run():
     results = made_up()
     fewer = {"records": made_up("cifar100")["cifar100-resnet50-ablations"]["records"][:2]}

@@ -125,6 +125,9 @@ def test_vgg_19_says_whose_its_weights_are_and_fc1_is_not_missed_once_it_is_ther
     assert "not to be had" not in verdicts.verdict_table(rows(there))
 
 
+WHOLE = "… with far less memory, all counted that the next increment needs, FearNet at its peak"
+
+
 def judged(*found: dict[str, Any], ablations=(), increments=None) -> dict[str, str]:
     made = claims.judge_claims(rows(*found), rows(*ablations) if ablations else [], increments or {})
     return {claim.text: claim.verdict for claim in made}
@@ -142,6 +145,7 @@ def test_claims_are_judged_by_paired_differences():
     assert said["Better than iCaRL"] == "**holds**: 2 of 2"
     assert said["Slightly worse than 1-NN"] == "**holds**: 2 of 2"
     assert said["Comparable to FearNet"] == "**holds in part**: 1 of 2, 1 far lower"
+    assert said["… after the last class, too"] == "**holds in part**: 1 of 2, 1 far lower"
     assert said["L1 helps"] == said["LOF alone is not enough"] == "not yet measured"
 
 
@@ -184,19 +188,29 @@ def test_memory_is_judged_by_either_way_of_counting():
     theirs = {"as_the_paper_counts": {"100": 2000}, "all_the_next_increment_needs": {"100": 80_000}}
     said = judged(record("mas", 0.7), record("fearnet", 0.7, config={}, memory=theirs))
     assert said["… with far less memory, as the paper counts it"] == "**holds**: 1 of 1"
-    whole = said["… with far less memory, all counted that the next increment needs"]
-    assert whole == "**does not hold**: 0 of 1, 1 more"
+    assert said[WHOLE] == "**does not hold**: 0 of 1, 1 more"
 
 
-def test_cost_is_constant_in_seconds_and_bytes():
+def test_fearnet_is_counted_whole_just_before_a_sleep():
+    counted = {"as_the_paper_counts": {"100": 1}, "all_the_next_increment_needs": {"100": 80_000}}
+    theirs = record("fearnet", 0.7, config={}, memory=counted)
+    assert judged(record("mas", 0.7), theirs)[WHOLE] == "**does not hold**: 0 of 1, 1 more"
+    for order in theirs["orders"]:
+        order["tasks"][1]["kept_bytes"]["stored samples"] = 20_001
+    assert judged(record("mas", 0.7), theirs)[WHOLE] == "**does not hold**: 0 of 1, 1 not far less"
+
+
+def test_cost_is_judged_in_seconds_and_in_bytes():
     growing = record("mas", 0.7)
     for order in growing["orders"]:
         for t, task in enumerate(order["tasks"]):
             task["kept_bytes"]["class memory"] = 8 * t * t
     flat = judged(record("mas", 0.7), increments={("cifar100", "mas"): 1.1})
-    assert flat["Constant cost per class"] == "**holds**: 2 of 2"
+    assert flat["Constant cost per class, in seconds"] == flat["… and in bytes"] == "**holds**: 1 of 1"
     said = judged(growing, increments={("cifar100", "mas"): 1.2})
-    assert said["Constant cost per class"] == "**does not hold**: 0 of 2, 2 grows"
+    assert said["Constant cost per class, in seconds"] == "**does not hold**: 0 of 1, 1 grows"
+    assert said["… and in bytes"] == "**does not hold**: 0 of 1, 1 grows"
+    assert judged(record("mas", 0.7))["Constant cost per class, in seconds"] == "not yet measured"
 
 
 def test_ablations_decide_what_l1_and_lof_are_worth():
@@ -204,6 +218,7 @@ def test_ablations_decide_what_l1_and_lof_are_worth():
         record("mas", 0.70, name="as published"),
         record("mas", 0.65, name="without L_L1"),
         record("mas-lof", 0.72, name="LOF alone"),
+        record("mas-lof", 0.71, name="LOF + L_add"),
     ]
     said = judged(record("mas", 0.7), ablations=ablations)
     assert said["L1 helps"] == "**holds**: 1 of 1"
