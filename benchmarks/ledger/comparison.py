@@ -85,8 +85,10 @@ def ended(row):
 
 
 def kept_mb(row):
-    """What is kept at the end, of all kinds."""
-    return f"{row.courses('kept_bytes')[0][-1] / 1e6:.1f}"
+    """What is kept at the end, of all kinds, and the most on the way: FearNet's sleeps empty its memory of samples."""
+    kept = row.courses("kept_bytes")[0]
+    end, peak = (f"{size / 1e6:.1f}" for size in (kept[-1], max(kept)))
+    return end if end == peak else f"{end} (peak {peak})"
 
 
 def increments(dataset, content):

@@ -108,11 +108,12 @@ def test_gems_memory_is_shared_by_however_many_classes_there_are():
     learner.learn(*blobs(["a", "b"]))
     learner.learn(*blobs(["c"]))
     one = 8 * 4
-    found = memory_at(learner, (3, 30, 100))["as_the_paper_counts"]
-    assert found == {"3": 39 * one, "30": 40 * one, "100": 100 * one}  # one of each at least
+    found = memory_at(learner, (2, 3, 30, 100))["as_the_paper_counts"]
+    assert found == {"2": 40 * one, "3": 39 * one, "30": 30 * one, "100": 100 * one}  # as many of each, one at least
     roomy = make("gem", memories=480)
     roomy.learn(*blobs(["a", "b"]))
-    assert memory_at(roomy, (10, 100))["as_the_paper_counts"] == {"10": 240 * one, "100": 480 * one}
+    found = memory_at(roomy, (1, 2, 10, 100))["as_the_paper_counts"]
+    assert found == {"1": 24 * one, "2": 48 * one, "10": 240 * one, "100": 400 * one}
 
 
 @pytest.mark.parametrize("name", METHODS)

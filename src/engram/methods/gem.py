@@ -58,9 +58,15 @@ class GEM(SoftmaxLearner):
         return replace(schedule, optimizer=self.config.optimizer) if task.known else schedule
 
     def sample_growth(self, classes: int) -> float:
-        """The classes share one memory: once it is full, more of them do not make it larger."""
-        room = max(self.config.memories, classes) / len(self.tensors["samples.targets"])
-        return min(super().sample_growth(classes), room)
+        """The classes share one memory. Where it is full, fewer of them would have had more samples each."""
+        stored, known = len(self.tensors["samples.targets"]), len(self.labels)
+        share = self._share(classes)
+        each = share if stored == known * self._share(known) else min(share, stored / known)
+        return classes * each / stored
+
+    def _share(self, classes: int) -> int:
+        """How many samples of every class there is room for."""
+        return max(1, self.config.memories // classes)
 
     def _loss(self, network: growing.Network, task: Task) -> Loss:
         if not task.known:
@@ -93,7 +99,7 @@ class GEM(SoftmaxLearner):
         if task.known:
             features = torch.cat([had["samples.features"], features])
             targets, tasks = torch.cat([had["samples.targets"], targets]), torch.cat([had["samples.tasks"], tasks])
-        most = max(1, self.config.memories // task.classes)
+        most = self._share(task.classes)
         kept = torch.cat([torch.nonzero(targets == row).flatten()[-most:] for row in range(task.classes)])
         return {"samples.features": features[kept], "samples.targets": targets[kept], "samples.tasks": tasks[kept]}
 
