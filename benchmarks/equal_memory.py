@@ -1,12 +1,15 @@
 """How good every method is with 1, 5, 20 and 100 MB in all: network, samples, statistics, everything that is kept.
 
     python benchmarks/equal_memory.py --check
-    python benchmarks/equal_memory.py results/*-memory.json --out equal-memory.png
+    python benchmarks/equal_memory.py results/*.json --out equal-memory.png
 
 A MB is 10^6 bytes; what counts is the most that a method keeps between any two tasks, so FearNet just before a sleep.
 What lies in memory only while a task is learned does not count. Widths, bits, code sizes and numbers of samples are
-chosen to fit, all else is the preset's. `benchmarks/reproduce.py` runs ROWS. A method that has nothing to choose has
-one row, at the first budget it fits, which stands for the larger ones too.
+chosen to fill a budget, all else is the preset's; statistics that have no such setting are given random projections of
+the features, as whitened prototypes make them. `benchmarks/reproduce.py` runs ROWS.
+
+More room can make a method worse. So at a budget stands the best of all that fits in it: what was chosen for this one
+or a smaller one, or the method as the ledger has it.
 """
 
 import argparse
@@ -16,7 +19,7 @@ from pathlib import Path
 from statistics import fmean
 
 from kept import count_bytes
-from rows import RETUNED, Row
+from rows import LEDGER, RETUNED, Row
 
 from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_png
 from engram.bench.presets import load_preset
@@ -25,7 +28,7 @@ from engram.bench.tables import markdown
 from engram.bench.units import join_words
 
 BUDGETS = (1, 5, 20, 100)
-PAPER = ("mas", "mas-lof", "si")
+PAPER = ("mas", "mas-lof", "si", "si-lof")
 STATISTICS = ("ncm", "slda", "fecam", "ranpac", "deepncm")
 
 
@@ -35,26 +38,29 @@ def settings(text, *budgets):
     return {budget: tuple(changes.split("; ")) for budget, changes in filled.items()}
 
 
-def from_budget(budget):
-    """Nothing to set: the same at every budget from this one on."""
-    return {budget: ()}
+def projections(*budgets):
+    """By budget, a number of projections."""
+    return {budget: number for budget, number in zip(BUDGETS, budgets, strict=True) if number}
 
 
 AUTOENCODER = "layers=[{}, {}]; kept_bits={}"
-FEARNET = "sleep_trains=head; layers=[{}, {}]; bla_width={}; sleep_every={}"
+FEARNET = "layers=[{}, {}]; bla_width={}; sleep_every={}"
 OFTEN = "; dreams=1; sleep_epochs=20"  # a sleep with every class: much cheaper ones, or it would take hours
 CHOSEN = {
     "cifar100": {
         **dict.fromkeys(PAPER, settings(AUTOENCODER, (72, 128, 4), (352, 256, 4), (1024, 1024, 4), (2048, 2048, 8))),
         # So few numbers of 50,000 samples come to need 32 bits on the way, whatever is asked for.
-        "whitened": {1: ("width=612", "kept_bits=32"), 5: ()},
+        "whitened": {1: ("width=612", "kept_bits=32")},
         "1nn": settings("samples={}", (121,), (609,), (2439,), (12195,)),
         "geppnet": settings("side={}; samples={}", (4, 100), (16, 330), (23, 1880), (23, 11600)),
         "icarl": settings("width={}; exemplars={}", (18, 100), (256, 330), (1024, 1360), (2048, 10000)),
-        "fearnet": settings(FEARNET + OFTEN, (32, 30, 64, 1), (140, 64, 256, 1), None, None)
-        | settings(FEARNET, None, None, (140, 132, 256, 3), (140, 132, 256, 10)),
-        "ncm": from_budget(1),
-        "slda": from_budget(20),
+        **dict.fromkeys(
+            ("fearnet", "fearnet-head"),
+            settings(FEARNET + OFTEN, (32, 30, 64, 1), (140, 64, 256, 1), None, None)
+            | settings(FEARNET, None, None, (140, 132, 256, 3), None),
+        ),
+        "slda": projections(409, 1022, None, None),
+        "fecam": projections(48, 110, 222, 498),
         "ranpac": settings("width={}", (105,), (460,), (1378,), (3999,)),
         "deepncm": settings("width={}", (114,), (578,), (2320,), (8192,)),
         "ewc": settings("width={}", (57,), (288,), (1160,), (4096,)),
@@ -62,7 +68,7 @@ CHOSEN = {
         "gem": settings("width={}; memories={}", (18, 100), (256, 330), (1024, 1360), (4096, 5000)),
         **dict.fromkeys(
             ("gan-replay", "icwgan"),
-            settings("width={}; gan_width={}", (56, 28), (280, 144), None, None) | {20: ()},
+            settings("width={}; gan_width={}", (56, 28), (280, 144), None, None),
         ),
         "hat": settings("width={}", (109,), (553,), (2218,), (8192,)),
         "finetune": settings("width={}", (114,), (578,), (2320,), (8192,)),
@@ -70,14 +76,18 @@ CHOSEN = {
     },
     "cub200": {
         **dict.fromkeys(PAPER, settings(AUTOENCODER, (68, 128, 4), (344, 256, 4), (1024, 1024, 4), (1024, 1024, 32))),
-        "whitened": {1: ("width=815",), 5: ("width=2040",), 20: ()},
+        "whitened": {1: ("width=815",), 5: ("width=2040",)},
         "1nn": settings("samples={}", None, (609,), (2439,), (6000,)),
         "geppnet": settings("side={}; samples={}", None, (16, 320), (23, 1850), (23, 6000)),
         "icarl": settings("width={}; exemplars={}", None, (256, 320), (1024, 1310), (4096, 6000)),
-        "fearnet": settings(FEARNET + OFTEN, (32, 22, 64, 1), (140, 54, 256, 1), None, None)
-        | settings(FEARNET, None, None, (200, 120, 256, 10), (350, 300, 256, 10)),
-        "ncm": from_budget(5),
-        "slda": from_budget(100),
+        **dict.fromkeys(
+            ("fearnet", "fearnet-head"),
+            settings(FEARNET + OFTEN, (32, 22, 64, 1), (140, 54, 256, 1), None, None)
+            | settings(FEARNET, None, None, (200, 120, 256, 10), None),
+        ),
+        "ncm": projections(1248, None, None, None),
+        "slda": projections(337, 935, 2044, None),
+        "fecam": projections(34, 78, 157, 352),
         "ranpac": settings("width={}", (97,), (433,), (1325,), (3920,)),
         "deepncm": settings("width={}", (109,), (553,), (2218,), (8192,)),
         "ewc": settings("width={}", (54,), (275,), (1105,), (4096,)),
@@ -85,14 +95,17 @@ CHOSEN = {
         "gem": settings("width={}; memories={}", None, (256, 320), (1024, 1310), (4096, 5000)),
         **dict.fromkeys(
             ("gan-replay", "icwgan"),
-            settings("width={}; gan_width={}", (52, 26), (264, 136), None, None) | {20: ()},
+            settings("width={}; gan_width={}", (52, 26), (264, 136), None, None),
         ),
         "hat": settings("width={}", (100,), (506,), (2030,), (8192,)),
         "finetune": settings("width={}", (109,), (553,), (2218,), (8192,)),
         "joint": settings("width={}; samples={}", None, (256, 320), (1024, 1310), (4096, 6000)),
     },
 }
-SLOW = ("gem", "joint", "fearnet", "gan-replay", "icwgan")  # minutes a run with CIFAR-100's 500 samples a class
+SLOW = ("gem", "joint", "fearnet", "fearnet-head", "gan-replay", "icwgan")  # minutes with 500 samples of a class
+# Run after the others, and in files of their own; so are the RETUNED.
+LATER = {"whitened": "whitened", "si-lof": "si-lof"} | dict.fromkeys(("fearnet", "fearnet-head"), "fearnet")
+LATER |= dict.fromkeys(("ncm", "slda", "fecam"), "statistics")
 
 
 def orders_of(dataset, method):
@@ -101,34 +114,38 @@ def orders_of(dataset, method):
 
 
 def file_of(dataset, method):
-    """Where the rows of a method are; some have files of their own, as in rows.py."""
-    return f"{dataset}-{method}-memory" if method in ("whitened", *RETUNED[dataset]) else f"{dataset}-memory"
+    """Where the rows of a method are."""
+    later = LATER | {one: one for one in RETUNED[dataset]}
+    return f"{dataset}-{later[method]}-memory" if method in later else f"{dataset}-memory"
 
 
 def rows_of(dataset, method):
-    """One for each budget that CHOSEN has settings for."""
+    """One for each budget that CHOSEN has settings for, or a number of projections."""
     preset, features, orders = f"{dataset}-{method}", f"{dataset}-resnet50", orders_of(dataset, method)
-    chosen = CHOSEN[dataset][method]
-    return [Row(preset, features, changes, f"{method}, {budget} MB", orders, 1) for budget, changes in chosen.items()]
+    found = []
+    for budget, chosen in CHOSEN[dataset][method].items():
+        name = f"{method}, {budget} MB"
+        changes, projected = ((), chosen) if isinstance(chosen, int) else (chosen, None)
+        found.append(Row(preset, features, changes, name, orders, 1, projections=projected))
+    return found
 
 
-ORDER = [(dataset, method) for dataset, methods in CHOSEN.items() for method in methods]
-ROWS = {file_of(*one): [] for one in ORDER}
-for one in ORDER:
-    ROWS[file_of(*one)] += rows_of(*one)
+ROWS = {}
+for dataset, methods in CHOSEN.items():
+    for method in methods:
+        ROWS.setdefault(file_of(dataset, method), []).extend(rows_of(dataset, method))
+SHOWN = list(dict.fromkeys(method for methods in CHOSEN.values() for method in methods))
+ALSO = [file for file, rows in LEDGER.items() if rows[0].features.endswith("-resnet50")]  # whose rows may fit, too
 
 # Where a method does not fit: the settings with which it keeps least, and how many bytes these are.
 LEAST = {
-    "cifar100": {"slda": ((), 18_416_816), "fecam": ((), 1_679_360_800)},
+    "cifar100": {},
     "cub200": {
         "1nn": (("samples=1",), 1_640_000),
         "geppnet": (("side=1", "samples=1"), 1_649_796),
         "icarl": (("width=1", "exemplars=1"), 1_666_180),
-        "ncm": ((), 1_640_000),
-        "slda": ((), 20_056_416),
         "gem": (("width=1", "memories=1"), 1_667_780),
         "joint": (("width=1", "samples=1"), 1_666_180),
-        "fecam": ((), 3_358_721_600),
     },
 }
 
@@ -147,7 +164,8 @@ def check():
     wrong = []
     for row in (row for rows in ROWS.values() for row in rows):
         dataset = row.preset.split("-")[0]
-        found, budget = count_bytes(row.preset, row.settings, 2048, *sizes[dataset]), budget_of(row.name)
+        width, budget = row.projections or 2048, budget_of(row.name)
+        found = count_bytes(row.preset, row.settings, width, *sizes[dataset])
         print(f"{dataset}  {row.name:22} {found / 1e6:8.3f} MB  {' '.join(row.settings)}", flush=True)
         wrong += [f"{dataset} {row.name}"] * (found > budget * 1e6)
     for dataset, methods in LEAST.items():
@@ -167,32 +185,36 @@ def budget_of(name):
 
 
 def title_of(method):
-    return {"fearnet": "FearNet (our sleeps)", "hat": "HAT (told the task)"}.get(method) or method_title(method)
+    return {"fearnet-head": "FearNet (our sleeps)", "hat": "HAT (told the task)"}.get(method) or method_title(method)
 
 
 def by_dataset(results):
-    """The records of all files by data set, in the order of CHOSEN, whatever that of the files."""
-    records = [record for content in results.values() for record in content["records"]]
-    found = {}
-    for record in sorted(records, key=lambda record: ORDER.index((record["dataset"], record["method"]))):
-        found.setdefault(record["dataset"], []).append(record)
-    return found
-
-
-def measured(records):
-    """By method and budget: α_all, mean over the increments and after the last, means over orders; bytes at the peak.
+    """By data set and method what was measured, whatever the order of the files; variants such as recency have no row.
 
     ValueError if a row kept more than it was to be given.
     """
+    records = [record for content in results.values() for record in content["records"]]
     found = {}
-    for record in records:
-        budget, peak = budget_of(record["name"]), peak_bytes(record)
-        if peak > budget * 1e6:
-            raise ValueError(f"{record['dataset']}: {record['name']} kept {peak:,} bytes")
-        courses = [[task["alpha_all"] for task in order["tasks"] if task["task"] > 0] for order in record["orders"]]
-        mean, final = fmean(map(fmean, courses)), fmean(course[-1] for course in courses)
-        found.setdefault(record["method"], {})[budget] = mean, final, peak
+    for dataset, method in ((dataset, method) for dataset in CHOSEN for method in SHOWN):
+        own = [measured(record) for record in records if (record["dataset"], record["method"]) == (dataset, method)]
+        if own:
+            found.setdefault(dataset, {})[method] = sorted(own, reverse=True)
     return found
+
+
+def measured(record):
+    """α_all, mean over the increments and after the last, means over orders; bytes at the peak; class orders."""
+    name, peak = record.get("name", ""), peak_bytes(record)
+    if name and peak > budget_of(name) * 1e6:
+        raise ValueError(f"{record['dataset']}: {name} kept {peak:,} bytes")
+    courses = [[task["alpha_all"] for task in order["tasks"] if task["task"] > 0] for order in record["orders"]]
+    mean, final = fmean(map(fmean, courses)), fmean(course[-1] for course in courses)
+    return mean, final, peak, len({order["seed"] for order in record["orders"]})
+
+
+def best(found, budget):
+    """Of what a method can be within a budget the best on the way; None where nothing fits."""
+    return next((one for one in found if one[2] <= budget * 1e6), None)
 
 
 def amount(size):
@@ -200,46 +222,50 @@ def amount(size):
     return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
-def given(found, budget):
-    """The largest budget, up to this one, that a method has a row at; None where there is none."""
-    return max((other for other in found if other <= budget), default=None)
-
-
 def table(results):
     """A table for every data set: α_all, mean over the increments and final, at each budget; the best come first."""
+    every = by_dataset(results)
     parts = []
-    for dataset, records in by_dataset(results).items():
-        methods, least = measured(records), LEAST[dataset]
-        lines = []
-        best = {name: max(value[0] for value in found.values()) for name, found in methods.items()}
-        for method in sorted(dict.fromkeys([*best, *least]), key=lambda name: -best.get(name, 0)):
-            found, line = methods.get(method, {}), [title_of(method)]
-            for budget in BUDGETS:
-                at = given(found, budget)
-                if at is None:
-                    line.append(f"— (needs {amount(least[method][1])})" if method in least else "not run")
-                else:
-                    line.append("{:.3f} / {:.3f}".format(*found[at]) if at == budget else f"as at {at} MB")
-            lines.append(line)
+    for dataset, methods in every.items():
+        top = {method: at[0] for method, found in methods.items() if (at := best(found, BUDGETS[-1]))}
+        lines = [
+            cells(dataset, method, methods.get(method, [])) for method in sorted(SHOWN, key=lambda m: -top.get(m, 0))
+        ]
         head = [f"{dataset_title(dataset)}, ResNet-50", *(f"{budget} MB" for budget in BUDGETS)]
         parts.append(markdown(head, lines))
     note = (
-        f"α_all, the mean over the increments / after the last; means over three class orders{fewer(results)}. "
-        "Everything kept between two tasks counts, at its peak. HAT is told the task of every test sample. Joint "
-        "training keeps as many samples of every class as there is room for, and trains anew on these. FearNet sleeps "
-        "with every class at 1 and 5 MB."
+        "α_all, the mean over the increments / after the last. Of all settings that fit, the best on the way, for each "
+        f"method alike: those chosen for this budget or a smaller one, on three class orders{fewer(every)}, and the "
+        "method's row of the ledger, on five. Everything kept between two tasks counts, at its peak. HAT is told the "
+        "task of every test sample. Joint training keeps as many samples of every class as there is room for, and "
+        "trains anew on these. FearNet sleeps with every class at 1 and 5 MB. Nearest class mean, SLDA and FeCAM have "
+        "random projections of the features where these do not fit."
     )
     return "\n\n".join([*parts, note])
 
 
-def fewer(results):
-    """Of which methods there is one class order alone, if there are any."""
-    found = {}
-    for dataset, records in by_dataset(results).items():
-        for record in records:
-            if len(record["orders"]) == 1:
-                found.setdefault(dataset_title(dataset), {})[title_of(record["method"])] = None
-    return "".join(f", on {title} one of {join_words(list(methods))}" for title, methods in found.items())
+def cells(dataset, method, found):
+    """The line of a method."""
+    line, first = [title_of(method)], {}
+    least = LEAST[dataset].get(method, ((), 0))[1]
+    for budget in BUDGETS:
+        at = best(found, budget)
+        if at is None:
+            line.append(f"— (needs {amount(least)})" if least > budget * 1e6 else "not run")
+        else:
+            line.append("{:.3f} / {:.3f}".format(*at) if at not in first else f"as at {first[at]} MB")
+            first.setdefault(at, budget)
+    return line
+
+
+def fewer(every):
+    """Of which methods the table has one class order alone, if there are any."""
+    told = ""
+    for dataset, methods in every.items():
+        shown = {method: {best(found, budget) for budget in BUDGETS} - {None} for method, found in methods.items()}
+        one = [title_of(method) for method, found in shown.items() if any(orders == 1 for *_, orders in found)]
+        told += f", on {dataset_title(dataset)} one of {join_words(one)}" if one else ""
+    return told
 
 
 def look(method):
@@ -247,7 +273,7 @@ def look(method):
     if method == "whitened":
         return COLOURS[1], "D", "-", 2.8
     if method in PAPER:
-        return COLOURS[0], "o", ("-", "--", ":")[PAPER.index(method)], 2.4
+        return COLOURS[0], "o", ("-", "--", ":", "-.")[PAPER.index(method)], 2.4
     if method == "hat":
         return GREY, "x", ":", 1.2
     if method in STATISTICS:
@@ -259,36 +285,39 @@ def look(method):
 def picture(results, path):
     """Two panels for every data set, the mean over the increments and the end; a line per method over the budgets."""
     panels = []
-    for dataset, records in by_dataset(results).items():
-        title, methods = dataset_title(dataset), measured(records)
+    for dataset, methods in by_dataset(results).items():
+        title, largest = dataset_title(dataset), BUDGETS[-1]
         for which, what in enumerate(("mean over the increments", "after the last")):
-            words = (f"{title_of(m)} {max(v[which] for v in found.values()):.3f}" for m, found in methods.items())
-            alt = f"α_all, {what}, over the MB a method may keep; the best of each: {'; '.join(words)}."
+            words = [f"{title_of(m)} {at[which]:.3f}" for m, found in methods.items() if (at := best(found, largest))]
+            alt = f"α_all, {what}, over the MB a method may keep; with {largest}: {'; '.join(words)}."
             panels.append(Panel(f"{title}: α_all, {what}", alt, _drawer(methods, which)))
     note = (
         "Orange: whitened prototypes. Blue: the paper's method. Green squares: keep old samples. Pink triangles: "
         "statistics alone. Grey: networks alone; HAT is told the task of every test sample, and so no rival. A line "
-        "begins where a method fits, and goes on, without marks, where it has no use for more."
+        "begins where a method fits, and goes on, without marks, where more room makes it no better."
     )
     figure = Figure("equal-memory", panels, (6.4, 5.4), columns=2, note=note)
     save_png(figure, Path(path), "With as much memory as the others")
 
 
 def _drawer(methods, which):
+    courses = {method: {budget: best(found, budget) for budget in BUDGETS} for method, found in methods.items()}
+
     def draw(axis):
-        values = [found[which] for by in methods.values() for found in by.values()]
+        values = [at[which] for course in courses.values() for at in course.values() if at]
         axis.set_xscale("log")
         axis.set_xlim(BUDGETS[0] * 0.85, BUDGETS[-1] * 1.1)
         axis.set_ylim(max(0, min(values) - 0.03), min(1, max(values) + 0.03))
         ends = []
-        for method in sorted(methods, key=lambda name: look(name)[3]):  # the thick ones on top
+        for method in sorted(courses, key=lambda name: look(name)[3]):  # the thick ones on top
             colour, marker, dashes, width = look(method)
-            by = methods[method]
-            shown = [budget for budget in BUDGETS if given(by, budget)]
-            course = [by[given(by, budget)][which] for budget in shown]
-            axis.plot(shown, course, dashes, color=colour, lw=width)
-            axis.plot(list(by), [found[which] for found in by.values()], marker, color=colour, ms=3 + width)
-            ends.append((shown[-1], course[-1], title_of(method), colour))
+            course = {budget: at for budget, at in courses[method].items() if at}
+            if not course:
+                continue
+            axis.plot(list(course), [at[which] for at in course.values()], dashes, color=colour, lw=width)
+            marks = {at: budget for budget, at in reversed(course.items())}  # where it is first reached
+            axis.plot(list(marks.values()), [at[which] for at in marks], marker, color=colour, ms=3 + width)
+            ends.append((BUDGETS[-1], course[BUDGETS[-1]][which], title_of(method), colour))
         axis.set_xticks(BUDGETS, [f"{budget} MB" for budget in BUDGETS])
         axis.minorticks_off()
         axis.set(xlabel="kept in all, at most", ylabel="test accuracy")
@@ -306,7 +335,7 @@ def main():
     if options.check and (wrong := check()):
         sys.exit(f"not as said: {', '.join(wrong)}")
     if options.results:
-        results = {path.stem: load([path])[0].content for path in options.results}
+        results = {path.stem: load([path])[0].content for path in options.results if path.stem in (*ROWS, *ALSO)}
         picture(results, options.out)
         print(table(results))
 

@@ -32,11 +32,12 @@ import torch
 from pool import run_jobs
 from rows import FEATURES, LEDGER, Row
 
-from engram.bench.inputs import export_features, import_features, load_features
+from engram.bench.inputs import Inputs, export_features, import_features, load_features
 from engram.bench.presets import Preset, load_preset
 from engram.bench.protocol import Samples
 from engram.bench.results_file import write_json, write_results
 from engram.bench.runner import Bench, about, git_revision, make_record, measure_ideal, run_course
+from engram.nn import projection
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS = LEDGER | ablations.ROWS | equal_memory.ROWS
@@ -199,7 +200,8 @@ def in_order(wanted: dict[str, list[Row]], known: dict) -> list[Job]:
 def preset_of(row: Row) -> Preset:
     """The preset as the row has it, under a name that says how it was changed."""
     preset = load_preset(row.preset, row.settings)
-    changes = [*row.settings, *([f"base={row.base}"] if row.base else [])]
+    more = {"base": row.base, "projections": row.projections}
+    changes = [*row.settings, *(f"{name}={number}" for name, number in more.items() if number)]
     return replace(preset, name="+".join([row.preset, *changes]).replace("/", "-"), variant=row.name)
 
 
@@ -245,10 +247,19 @@ def run_job(job: Job) -> tuple[float, str]:
     if row is None:
         measure_ideal(bench_of(Row("", key), facts, work, inputs, device))
     else:
-        run_course(bench_of(row, facts, work, inputs, device), preset_of(row), order, init)
+        run_course(bench_of(row, facts, work, project(inputs, row.projections), device), preset_of(row), order, init)
     if inputs.train.X.is_cuda:
         torch.cuda.empty_cache()
     return time.perf_counter() - began, where
+
+
+def project(inputs: Inputs, width: int | None) -> Inputs:
+    """Random projections of the features, which a seed alone brings back: nothing has to be kept of them."""
+    if width is None:
+        return inputs
+    matrix = projection.signs(inputs.train.X.shape[1], width, 0).to(inputs.train.X)
+    train, test = (replace(samples, X=samples.X @ matrix) for samples in (inputs.train, inputs.test))
+    return replace(inputs, train=train, test=test)
 
 
 def assemble(name: str, rows: list[Row], known: dict, asked: argparse.Namespace, work: Path, devices: dict) -> None:

@@ -57,13 +57,14 @@ def logistic():
 
 
 def section_results(name):
-    """The module of a section, and its results files, those there are; no module where there are none."""
+    """The module of a section, its results files, those there are, and what it wants of the ledger; or no module."""
     module, ending = SECTIONS[name]
     there = names(ending)
     if not there:
         return None, {}
     module = importlib.import_module(module)
-    return module, {one: read(one) for one in module.ROWS if one in there}
+    files = [one for one in module.ROWS if one in there] + [one for one in module.ALSO if one in names()]
+    return module, {one: read(one) for one in files}
 
 
 def section(name):

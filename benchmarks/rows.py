@@ -37,6 +37,7 @@ class Row:
     orders: int = 5
     seeds: int = 2  # initialisations for every class order; 1 where nothing is drawn at random
     base: int | None = None  # classes in the base task; None: half of them
+    projections: int | None = None  # instead of the features the method is given so many random projections of them
 
 
 PAPER = ("mas", "si", "mas-lof", "si-lof")

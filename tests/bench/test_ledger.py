@@ -284,12 +284,14 @@ def test_places_are_filled_inline_and_in_blocks_and_again_to_the_same(monkeypatc
 
 def test_a_section_is_its_script_s_table_of_the_files_there_are(monkeypatch):
     made_up = {"b-ablations": results(record("mas", 0.7)), "a-ablations": results(record("mas", 0.6))}
-    script = SimpleNamespace(ROWS=dict.fromkeys(["b-ablations", "a-ablations", "c-ablations"]), table=", ".join)
-    monkeypatch.setattr(reproduction, "names", lambda ending: sorted(made_up) if ending == records.ABLATIONS else [])
-    monkeypatch.setattr(reproduction, "read", made_up.__getitem__)
+    listed = dict.fromkeys(["b-ablations", "a-ablations", "c-ablations"])
+    script = SimpleNamespace(ROWS=listed, ALSO=["plain", "missing"], table=", ".join)
+    there = {records.ABLATIONS: sorted(made_up), records.EQUAL_MEMORY: [], "": ["plain", "other"]}
+    monkeypatch.setattr(reproduction, "names", lambda ending="": there[ending])
+    monkeypatch.setattr(reproduction, "read", (made_up | {"plain": results(record("si", 0.7))}).__getitem__)
     monkeypatch.setattr(reproduction.importlib, "import_module", {"ablations": script}.__getitem__)
     text = reproduction.section("ablations")
-    assert text.startswith("b-ablations, a-ablations\n\n![")  # in the script's order
+    assert text.startswith("b-ablations, a-ablations, plain\n\n![")  # in the script's order, and the ledger's after it
     assert "(../results/b-ablations.json)" in text
     assert reproduction.section("equal-memory") == "Not yet run."
 

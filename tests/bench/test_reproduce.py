@@ -9,11 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import torch
 
 from engram.bench.inputs import load_features
 from engram.bench.offline import Ideal, Recipe
 from engram.bench.presets import load_preset
 from engram.bench.results_file import read_results, write_json
+from engram.nn import projection
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -112,6 +114,28 @@ def test_rows_are_run_once_and_written_with_what_they_were_run_with(folders, mon
     assert run(folders, monkeypatch, "digits-two") == 0
     again = read_results(folders / "results" / "digits-two.json")["records"][0]["final_accuracy"]["values"]
     assert again == [*final[:2], 0.125, final[3]]  # what had ended is kept, what was missing is made again
+
+
+def test_a_row_with_projections_is_given_those_alone(folders, monkeypatch):
+    narrow = rows.Row("cub200-ncm", "digits", (), "ncm, 1 MB", 1, 1, projections=5)
+    monkeypatch.setitem(
+        reproduce.GROUPS, "digits-narrow", [rows.Row("cub200-ncm", "digits", orders=1, seeds=1), narrow]
+    )
+    assert run(folders, monkeypatch, "digits-narrow") == 0
+    plain, projected = read_results(folders / "results" / "digits-narrow.json")["records"]
+    kept = [record["orders"][0]["tasks"][-1]["kept_bytes"]["class memory"] for record in (plain, projected)]
+    assert kept == [10 * (64 * 4 + 8), 10 * (5 * 4 + 8)]
+    assert (plain["preset"], projected["preset"]) == ("cub200-ncm", "cub200-ncm+projections=5")
+    assert 0.2 < projected["final_accuracy"]["mean"] < plain["final_accuracy"]["mean"] - 0.1
+
+
+def test_training_and_test_samples_get_the_same_projections():
+    inputs = load_features("digits")
+    made = reproduce.project(inputs, 5)
+    matrix = projection.signs(64, 5, 0)
+    assert torch.equal(made.train.X, inputs.train.X @ matrix)
+    assert torch.equal(made.test.X, inputs.test.X @ matrix)
+    assert reproduce.project(inputs, None) is inputs
 
 
 def test_what_found_no_memory_is_run_again_beside_fewer(folders, monkeypatch, capsys):
