@@ -92,7 +92,7 @@ def name_lines(axis: Any, ends: Sequence[tuple[float, float, str, str]]) -> None
     places = move_apart([place for place, *_ in found], min(0.2 / height, 0.95 / len(found)))
     for place, (_, end, name, colour) in zip(places, found, strict=True):
         axis.annotate(
-            short(name),
+            short(name, 34),
             xy=end,
             xytext=(1.05, place),
             textcoords="axes fraction",

@@ -154,8 +154,9 @@ def curves(rows: Sequence[Row]) -> Figure:
         axis.plot(row.classes_seen, means[id(row)], color=colour, lw=2.2)
         axis.axhline(row.record["alpha_ideal"]["accuracy"], color=INK, linestyle=":", lw=1)
         low = means[id(row)][-1] < 0.2  # then the line comes through the lower corner
-        place = {"x": 0.97, "y": 0.75, "ha": "right"} if low else {"x": 0.03, "y": 0.05, "ha": "left"}
-        axis.text(s=words, transform=axis.transAxes, color=colour, fontweight="bold", **place)
+        place = {"x": 0.97, "y": 0.42, "ha": "right"} if low else {"x": 0.03, "y": 0.05, "ha": "left"}
+        ground = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1}
+        axis.text(s=words, transform=axis.transAxes, color=colour, fontweight="bold", bbox=ground, **place)
         axis.set_ylim(0, 1)
         axis.xaxis.get_major_locator().set_params(integer=True, nbins=4)
         axis.set_xlabel("classes seen", fontsize=9)
