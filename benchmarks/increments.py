@@ -17,6 +17,7 @@ from engram.bench.inputs import import_features
 from engram.bench.presets import load_preset, preset_names
 from engram.bench.protocol import class_order
 from engram.bench.published import OWN
+from engram.bench.runner import git_revision
 from engram.methods import METHODS
 
 FEW = 10  # FearNet sleeps once in so many
@@ -63,7 +64,7 @@ def main():
             row(f"{method}: kept, late", many / 1e6, "MB"),
         ]
         print(f"{method}: {first:.4f} s, {last:.4f} s", flush=True)
-    show(rows, options.device, options.json)
+    show(rows, options.device, options.json, git_revision=git_revision())
 
 
 if __name__ == "__main__":

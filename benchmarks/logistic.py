@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from engram.bench.inputs import load_features
+from engram.bench.runner import git_revision
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)  # C
 
@@ -55,7 +56,8 @@ def main():
     print(f"{options.dataset}, {data.backbone}: C={best}, accuracy {accuracy:.4f}, {seconds:.0f} s")
     if options.json:
         record = {"dataset": options.dataset, "backbone": data.backbone, "C": best, "accuracy": accuracy}
-        options.json.write_text(json.dumps({**record, "seconds": seconds}, indent=2) + "\n")
+        record |= {"seconds": seconds, "git_revision": git_revision()}
+        options.json.write_text(json.dumps(record, indent=2) + "\n")
 
 
 if __name__ == "__main__":

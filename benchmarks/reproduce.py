@@ -114,8 +114,8 @@ def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds:
 
 
 def clean_revision() -> str:
-    """The commit that this working copy is of, if it has no changes of its own but results."""
-    command = ["git", "status", "--porcelain", "--", ".", ":!results"]
+    """The commit that this working copy is of, if it has no changes of its own but results and pages."""
+    command = ["git", "status", "--porcelain", "--", ".", ":!results", ":!docs", ":!README.md"]
     changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     revision = git_revision()
     if changed.returncode or revision is None:

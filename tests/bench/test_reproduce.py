@@ -194,8 +194,9 @@ def test_a_working_copy_with_changes_is_refused(tmp_path, monkeypatch):
         reproduce.clean_revision()
     git("add", "a.py")
     git("commit", "--quiet", "--message", "a")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "new.json").write_text("{}")  # written by the run itself
+    for made in ("results/new.json", "docs/reproduction.md", "README.md"):  # by the run itself, and from its results
+        (tmp_path / made).parent.mkdir(exist_ok=True)
+        (tmp_path / made).write_text("{}")
     assert len(reproduce.clean_revision()) == 40
 
 
