@@ -120,9 +120,24 @@ SPACES: dict[str, dict[str, Axis | dict[str, Axis]]] = {
 }
 
 
-# Further than the ends of ranges at which the rule's choice lay, where further is possible: as many trials again.
+# Further than the ends of ranges at which the rule's choice lay, where further is possible.
 WIDER: dict[str, dict[str, dict[str, Axis]]] = {
     "cifar100": {
+        "icwgan": {
+            "increment_epochs": OneOf((1, 2, 3)),
+            "increment_rate": Between(5e-5, 6e-4),
+            "lambda_old": Between(2.0, 20.0),
+            "candidates": OneOf((2, 4, 8)),
+            "gan_rate": Between(2e-6, 6e-5),
+            "gan_increment_epochs": OneOf((1, 2)),
+        },
+        "fearnet": {
+            "lambda_input": Between(50.0, 1000.0),
+            "base_epochs": Between(150, 500),
+            "sleep_rate": Between(3e-4, 2e-3),
+            "dreams": OneOf((1, 2)),
+            **BLA,
+        },
         "gem": {
             "increment_epochs": Between(20, 80),
             "optimizer,increment_rate": OneOf((("sgd", 1e-4), ("sgd", 3e-4), ("sgd", 6e-4), ("sgd", 1e-3))),
@@ -145,22 +160,65 @@ WIDER: dict[str, dict[str, dict[str, Axis]]] = {
             "dropout": OneOf((0.0, 0.25, 0.5)),
         },
     },
+    "cub200": {
+        "icwgan": {
+            "increment_epochs": Between(15, 60),
+            "increment_rate": RATE,
+            "lambda_old": Between(0.1, 30.0),
+            "candidates": OneOf((1, 2, 4)),
+            "gan_rate": GAN_RATE,
+            "gan_increment_epochs": Between(5, 40),
+        },
+        "fearnet": {
+            "lambda_input": Between(50.0, 1000.0),
+            "base_epochs": Between(150, 500),
+            "sleep_rate": Between(3e-4, 2e-3),
+            "dreams": OneOf((4, 8, 16)),
+            **BLA,
+        },
+        "fearnet-head": {
+            "lambda_input": Between(10.0, 100.0),
+            "base_epochs": Between(80, 300),
+            "sleep_rate": Between(2e-5, 5e-4),
+            "dreams": OneOf((5, 10, 20)),
+            **BLA,
+        },
+        "geppnet": {
+            "sharpness": Between(0.5, 4.0),
+            "increment_rate": Between(0.1, 3.0),
+            "map_rate": Between(0.1, 0.9),
+            "base_rate": Between(1e-3, 1e-2),
+            "unsure": OneOf((0.75, 0.85, 0.95)),
+        },
+        "deepncm": {
+            "base_epochs": Between(40, 200),
+            "mean_decay": OneOf((0.98, 0.99, 0.995, 0.998)),
+            "base_rate": Between(1e-4, 1e-3),
+            "dropout": OneOf((0.5, 0.7, 0.8, 0.9)),
+        },
+        "slda": {"shrinkage": Between(0.3, 0.99)},
+    },
 }
 
 
 def draw(dataset: str, method: str, trials: int = TRIALS) -> list[dict[str, Any]]:
     """The settings of every trial: first none, the preset as it is, then a Latin hypercube."""
-    axes = {
-        names: axis.get(dataset, axis["cub200"]) if isinstance(axis, Mapping) else axis
-        for names, axis in SPACES[method].items()
-    }
+    axes = axes_of(dataset, method)
     return [{}, *hypercube(axes, trials - 1 if axes else 0, f"{dataset} {method}")]
 
 
 def draw_wider(dataset: str, method: str, trials: int = TRIALS) -> list[dict[str, Any]]:
-    """The same from WIDER, without the preset; none where there is no need to go further."""
-    axes = WIDER.get(dataset, {}).get(method, {})
+    """As many again, without the preset: from WIDER, or, where no choice lay at an end, from the same ranges."""
+    axes = WIDER.get(dataset, {}).get(method) or axes_of(dataset, method)
     return hypercube(axes, trials if axes else 0, f"{dataset} {method} wider")
+
+
+def axes_of(dataset: str, method: str) -> dict[str, Axis]:
+    """The ranges of a method on a data set."""
+    return {
+        names: axis.get(dataset, axis["cub200"]) if isinstance(axis, Mapping) else axis
+        for names, axis in SPACES[method].items()
+    }
 
 
 def hypercube(axes: Mapping[str, Axis], count: int, seed: str) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 
     trials.py cub200 --features FILE --method icarl --method gem --workers 14 --device cuda --out FOLDER
     trials.py cub200 --out FOLDER --best          # the settings chosen, as a preset has them
-    trials.py cifar100 --features FILE --wider …  # as many again, where a choice lay at the end of its range
+    trials.py cifar100 --features FILE --wider …  # as many again, and further where a choice lay at an end
 
 Trial 1 is the preset as it is, the others are drawn, the same ones every time. All are measured on base classes alone
 (base_split.py). Every trial is written to FOLDER/DATASET-METHOD.json as soon as it ends, one that fails with its
@@ -203,7 +203,7 @@ def main() -> int:
     add_arguments(parser)
     parser.add_argument("--method", action="append", choices=SPACES, metavar="METHOD", help="any number; all if none")
     parser.add_argument("--trials", type=int, default=TRIALS, help=f"of every method, {TRIALS} if not said")
-    parser.add_argument("--wider", action="store_true", help="those of WIDER, beside what is recorded")
+    parser.add_argument("--wider", action="store_true", help="as many again, beside what is recorded")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="then end, whatever is running")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")

@@ -85,8 +85,16 @@ def test_wider_trials_go_on_counting_and_further(method, dataset):
         min(numbers(drawn, name)) < min(numbers(before, name)) or max(numbers(drawn, name)) > max(numbers(before, name))
         for name in names
     )
-    assert spaces.draw_wider(dataset, "icarl") == []
-    assert spaces.draw_wider("digits", method) == []
+
+
+def test_where_no_choice_lay_at_an_end_more_is_drawn_from_the_same_range():
+    first, more = spaces.draw("cub200", "icarl")[1:], spaces.draw_wider("cub200", "icarl")
+    assert len(more) == 12
+    assert not any(settings in first for settings in more)
+    assert all(
+        3 <= settings["increment_epochs"] <= 60 and 2e-5 <= settings["increment_rate"] <= 2e-3 for settings in more
+    )
+    assert spaces.draw_wider("cub200", "ncm") == []  # nothing to set
 
 
 def test_draws_cover_a_range_evenly():
