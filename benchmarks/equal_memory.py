@@ -166,7 +166,8 @@ def check():
         dataset = row.preset.split("-")[0]
         width, budget = row.projections or 2048, budget_of(row.name)
         found = count_bytes(row.preset, row.settings, width, *sizes[dataset])
-        print(f"{dataset}  {row.name:22} {found / 1e6:8.3f} MB  {' '.join(row.settings)}", flush=True)
+        chosen = " ".join(row.settings) or f"{row.projections} projections"
+        print(f"{dataset}  {row.name:22} {found / 1e6:8.3f} MB  {chosen}", flush=True)
         wrong += [f"{dataset} {row.name}"] * (found > budget * 1e6)
     for dataset, methods in LEAST.items():
         for method, (changes, least) in methods.items():
