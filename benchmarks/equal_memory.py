@@ -23,7 +23,7 @@ from rows import LEDGER, RETUNED, Row
 
 from engram.bench.drawing import COLOURS, GREY, Figure, Panel, name_lines, save_png
 from engram.bench.presets import load_preset
-from engram.bench.results import dataset_title, load, method_title
+from engram.bench.results import dataset_title, load, told_title
 from engram.bench.tables import markdown
 from engram.bench.units import join_words
 
@@ -186,7 +186,7 @@ def budget_of(name):
 
 
 def title_of(method):
-    return {"fearnet-head": "FearNet (our sleeps)", "hat": "HAT (told the task)"}.get(method) or method_title(method)
+    return {"fearnet-head": "FearNet (our sleeps)"}.get(method) or told_title(method)
 
 
 def by_dataset(results):

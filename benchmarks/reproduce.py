@@ -30,6 +30,7 @@ import equal_memory
 import numpy as np
 import torch
 from pool import run_jobs
+from reproduction import PAGES, TABLES
 from rows import FEATURES, LEDGER, Row
 
 from engram.bench.inputs import Inputs, export_features, import_features, load_features
@@ -41,6 +42,7 @@ from engram.nn import projection
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS = LEDGER | ablations.ROWS | equal_memory.ROWS
+MADE = [f":!{path.relative_to(ROOT)}" for path in (*PAGES, TABLES)]  # from results: no reason to refuse the next run
 # Their steps move all weights of large networks: matrix products in TF32, which changes no mean of Ψ by more than .004.
 TF32 = ("mas", "si", "mas-lof", "si-lof", "whitened-encoder")
 
@@ -114,8 +116,8 @@ def run_all(jobs: list[Job], workers: int, setup: tuple, devices: dict, seconds:
 
 
 def clean_revision() -> str:
-    """The commit that this working copy is of, if it has no changes of its own but results and pages."""
-    command = ["git", "status", "--porcelain", "--", ".", ":!results", ":!docs", ":!README.md"]
+    """The commit that this working copy is of, if it has no changes of its own but results and what is made of them."""
+    command = ["git", "status", "--porcelain", "--", ".", ":!results", *MADE]
     changed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     revision = git_revision()
     if changed.returncode or revision is None:

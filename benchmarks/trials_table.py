@@ -5,8 +5,7 @@ from pathlib import Path
 from spaces import SPACES
 from trials import PARTS, Book, choose
 
-from engram.bench.results import TOLD, method_title
-from engram.methods import METHODS
+from engram.bench.results import told_title
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "results" / "trials"
@@ -30,7 +29,7 @@ def line(method, records):
     first = next((record for record in records if record["trial"] == 1 and "failed" not in record), None)
     settings = ", ".join(f"`{name}` {value}{edge(name, value, records)}" for name, value in chosen["settings"].items())
     cells = (
-        method_title(method) + (TOLD if method in METHODS and METHODS[method].about.told_the_task else ""),
+        told_title(method),
         f"{len(records)}, {failed} failed" if failed else str(len(records)),
         accuracies(first) if first else "failed",
         accuracies(chosen),

@@ -1,12 +1,11 @@
 """Every method beside every other: accuracies, intervals, differences, α_ideal, and what one class more costs."""
 
 from engram.bench import published
-from engram.bench.results import TOLD, dataset_title, features_title, method_title
+from engram.bench.results import dataset_title, features_title, told_title
 from engram.bench.schema import PSI
 from engram.bench.statistics import ALPHAS, paired, summarise
 from engram.bench.tables import markdown
 from engram.bench.units import join_words, short_number, wrap
-from engram.methods import METHODS
 from ledger.claims import find, interval
 
 LOGISTIC = "logistic regression, all data at once"
@@ -103,7 +102,6 @@ def increments(dataset, content):
     for method, (early, late, ratio, few, many) in methods.items():
         # Until FearNet as published had a preset, the only one was ours.
         known = "fearnet-head" if method == "fearnet" and "fearnet-head" not in methods else method
-        told = TOLD if known in METHODS and METHODS[known].about.told_the_task else ""
         seconds = [f"{early * 1e3:.3g}", f"{late * 1e3:.3g}", f"{ratio:.2f}"]
-        lines.append([method_title(known) + told, *seconds, f"{few:.4g}", f"{many:.4g}"])
+        lines.append([told_title(known), *seconds, f"{few:.4g}", f"{many:.4g}"])
     return f"{about}\n\n{markdown(head, lines)}"

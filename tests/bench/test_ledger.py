@@ -296,6 +296,17 @@ def test_a_section_is_its_script_s_table_of_the_files_there_are(monkeypatch):
     assert reproduction.section("equal-memory") == "Not yet run."
 
 
+def test_what_is_kept_at_the_end_stands_beside_the_most_on_the_way():
+    (plain,) = rows(record("ncm", 0.7))
+    sleeping = record("fearnet", 0.7, config={})
+    for order in sleeping["orders"]:
+        for task in order["tasks"]:
+            task["kept_bytes"] = {"network": 2_000_000, "stored samples": 0}
+        order["tasks"][2]["kept_bytes"]["stored samples"] = 500_000
+    (slept,) = rows(sleeping)
+    assert (comparison.kept_mb(plain), comparison.kept_mb(slept)) == ("0.0", "2.0 (peak 2.5)")
+
+
 def test_how_many_class_orders_is_said_for_every_data_set():
     def made(dataset: str, fewer: tuple[str, ...]) -> list[dict[str, Any]]:
         found = [record(method, 0.7, dataset=dataset) for method in summary.README]

@@ -194,9 +194,13 @@ def test_a_working_copy_with_changes_is_refused(tmp_path, monkeypatch):
         reproduce.clean_revision()
     git("add", "a.py")
     git("commit", "--quiet", "--message", "a")
-    for made in ("results/new.json", "docs/reproduction.md", "README.md"):  # by the run itself, and from its results
+    for made in ("results/new.json", "docs/reproduction.md", "docs/tables/a.png", "README.md"):  # by the run itself
         (tmp_path / made).parent.mkdir(exist_ok=True)
         (tmp_path / made).write_text("{}")
+    (tmp_path / "docs" / "record.py").write_text("1")
+    with pytest.raises(ValueError, match=r"first:\n\?\? docs/"):
+        reproduce.clean_revision()
+    (tmp_path / "docs" / "record.py").unlink()
     assert len(reproduce.clean_revision()) == 40
 
 

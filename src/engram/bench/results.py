@@ -75,6 +75,11 @@ def method_title(method: str) -> str:
     return known.get(method) or (METHODS[method].about.title if method in METHODS else method)
 
 
+def told_title(method: str) -> str:
+    """The same, and what nobody else is told."""
+    return method_title(method) + (TOLD if method in METHODS and METHODS[method].about.told_the_task else "")
+
+
 def method_of(record: Json) -> str:
     """The row's method. FearNet whose sleeps train the head alone is ours, whatever files of before call it."""
     method, config = str(record["method"]), record.get("config") or {}
