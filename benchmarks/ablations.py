@@ -152,8 +152,8 @@ def picture(results, path):
         alt = f"Differences of {' and '.join(MEASURES.values())} to the row as published: {'; '.join(words)}."
         panels.append(Panel(title, alt, _drawer(found, names)))
     note = (
-        f"Difference to the row as published; blue: {MEASURES['alpha_all']}, orange: {MEASURES['alpha_new']}, both "
-        "means over the increments. Small dots: class orders; bars with a large mark: their mean."
+        f"Difference to the row as published; blue: {MEASURES['alpha_all']}, orange: {MEASURES['alpha_new']}, means "
+        "over the increments that both have. Small dots: class orders; bars with a large mark: their mean."
     )
     figure = Figure("ablations", panels, (5.2, 0.34 * len(names) + 0.6), note=note)
     save_png(figure, Path(path), "MAS with one thing changed")
