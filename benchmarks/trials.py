@@ -65,12 +65,16 @@ def plan(dataset: str, method: str, trials: int = TRIALS, wider: bool = False) -
 def choose(records: Sequence[Record]) -> Record | None:
     """The rule: of the trials within .01 of the best on all classes, the one that knows new classes best.
 
-    What it chose of the first trials stays, unless a wider one is better by more than that.
+    What it chose of the first trials stays, unless a wider one is better by more than that, or is at least as good on
+    all classes and better on new ones by more than that.
     """
     measured = [record for record in records if "failed" not in record]
-    best = max((record["all"] for record in measured), default=0.0)
     first = best_of([record for record in measured if record["trial"] <= TRIALS])
-    return first if first and first["all"] >= best - CLOSE else best_of(measured)
+    wider = [record for record in measured if record["trial"] > TRIALS]
+    if first is None or any(record["all"] > first["all"] + CLOSE for record in wider):
+        return best_of(measured)
+    beside = [record for record in wider if record["all"] >= first["all"] and record["new"] > first["new"] + CLOSE]
+    return best_of(beside) or first
 
 
 def best_of(measured: Sequence[Record]) -> Record | None:

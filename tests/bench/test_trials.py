@@ -138,7 +138,10 @@ def test_the_rule_takes_the_one_that_knows_new_classes_best_of_those_close_to_th
 
 def test_wider_trials_replace_a_choice_only_if_one_is_better_by_more_than_what_counts_as_close():
     first = [measured(1, 0.5, 0.69), measured(12, 0.2, 0.7)]
-    assert trials.choose([*first, measured(13, 0.9, 0.6999)])["trial"] == 1
+    assert trials.choose([*first, measured(13, 0.51, 0.6999)])["trial"] == 1  # not on new classes, either
+    assert trials.choose([*first, measured(13, 0.9, 0.6899)])["trial"] == 1  # less on all
+    assert trials.choose([*first, measured(13, 0.511, 0.69)])["trial"] == 13
+    assert trials.choose([*first, measured(13, 0.6, 0.699), measured(14, 0.8, 0.69)])["trial"] == 14
     assert trials.choose([*first, measured(13, 0.1, 0.7001), measured(14, 0.9, 0.695)])["trial"] == 14
     assert trials.choose([measured(13, 0.1, 0.7), {"trial": 1, "failed": "ValueError: NaN"}])["trial"] == 13
 
