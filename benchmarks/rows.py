@@ -46,7 +46,10 @@ PEERS = dict.fromkeys(("1nn", "ncm", "slda", "fecam"), 1)
 PEERS |= dict.fromkeys(("deepncm", "icarl", "ewc", "lwf", "hat", "geppnet", "finetune"), 2)
 PEERS |= dict.fromkeys(("fearnet", "fearnet-head", "gem", "gan-replay", "icwgan", "joint", "ranpac"), 1)
 # Given other settings by the wider trials, after the others had been run: in files of their own.
-RETUNED: dict[str, tuple[str, ...]] = {"cifar100": ("deepncm", "gan-replay", "gem", "lwf"), "cub200": ()}
+RETUNED: dict[str, tuple[str, ...]] = {
+    "cifar100": ("deepncm", "gan-replay", "gem", "lwf", "fearnet", "icwgan"),
+    "cub200": (),
+}
 
 
 def peers(dataset: str) -> dict[str, list[Row]]:
