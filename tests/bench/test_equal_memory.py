@@ -43,7 +43,7 @@ def test_rows_are_of_one_file_and_have_names_of_their_own():
     slow = {"gem", "joint", "fearnet", "fearnet-head", "gan-replay", "icwgan"}
     later = {"whitened": "whitened-", "si-lof": "si-lof-", "fearnet": "fearnet-", "fearnet-head": "fearnet-"}
     later |= dict.fromkeys(("ncm", "slda", "fecam"), "statistics-")
-    retuned = {"deepncm": "deepncm-", "gan-replay": "gan-replay-"}
+    retuned = {method: f"{method}-" for method in ("deepncm", "gan-replay", "gem", "lwf", "fearnet", "icwgan")}
     for file, rows in equal_memory.ROWS.items():
         assert len({row.name for row in rows}) == len(rows)
         for row in rows:
