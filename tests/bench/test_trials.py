@@ -143,6 +143,7 @@ def test_wider_trials_replace_a_choice_only_if_one_is_better_by_more_than_what_c
     assert trials.choose([*first, measured(13, 0.511, 0.69)])["trial"] == 13
     assert trials.choose([*first, measured(13, 0.6, 0.699), measured(14, 0.8, 0.69)])["trial"] == 14
     assert trials.choose([*first, measured(13, 0.1, 0.7001), measured(14, 0.9, 0.695)])["trial"] == 14
+    assert trials.choose([*first, measured(13, 0.1, 0.7001)])["trial"] == 12  # then all are looked at alike
     assert trials.choose([measured(13, 0.1, 0.7), {"trial": 1, "failed": "ValueError: NaN"}])["trial"] == 13
 
 
