@@ -125,6 +125,8 @@ class Book:
             for record in self.content.get("trials", [])
             if "out of memory" not in record.get("failed", "")  # which was the fault of what else was running
         }
+        if any(record["trial"] == 1 for record in had.values()):  # the preset as it was; since, it may have changed
+            trials = [trial for trial in trials if trial.number > 1]
         wanted, numbers = {json.dumps(trial.config): trial for trial in trials}, {trial.number for trial in trials}
         kept = [had[config] | {"trial": trial.number} for config, trial in wanted.items() if config in had]
         kept += [had[config] for config in had.keys() - wanted.keys() if had[config]["trial"] not in numbers]

@@ -220,7 +220,7 @@ def test_a_book_goes_on_with_what_is_missing_or_was_out_of_memory(tmp_path):
 
 def test_a_book_keeps_trials_of_other_numbers(tmp_path):
     about = {"dataset": "cifar100", "features": {"sha256": "a"}}
-    book, usual = trials.Book(tmp_path, "cifar100", "lwf"), trials.plan("cifar100", "lwf")[1:]  # the first is the third
+    book, usual = trials.Book(tmp_path, "cifar100", "lwf"), trials.plan("cifar100", "lwf")[1:]
     wider = trials.plan("cifar100", "lwf", wider=True)
     book.begin(about, usual)
     for trial in (*usual, wider[0]):
@@ -233,6 +233,16 @@ def test_a_book_keeps_trials_of_other_numbers(tmp_path):
     book.content["trials"] = [{"trial": 30, "config": usual[1].config}, {"trial": 3, "config": {"old": 1}}]
     assert book.begin(about, usual) == [usual[0], *usual[2:]]
     assert [record["trial"] for record in book.content["trials"]] == [3]
+
+
+def test_a_book_keeps_the_preset_as_it_was_when_another_was_chosen(tmp_path):
+    """The first trial of a plan is then that other, which is on record already, and not tried twice."""
+    about = {"dataset": "cub200", "features": {"sha256": "a"}}
+    book, planned = trials.Book(tmp_path, "cub200", "slda"), trials.plan("cub200", "slda", 4)
+    was = {"trial": 1, "config": {"shrinkage": 0.1}, "all": 0.1}
+    book.content = about | {"trials": [was, {"trial": 3, "config": planned[2].config, "all": 0.3}]}
+    assert book.begin(about, [trials.Trial("slda", 1, {}, planned[2].preset), *planned[1:]]) == [planned[1], planned[3]]
+    assert [(record["trial"], record["all"]) for record in book.content["trials"]] == [(1, 0.1), (3, 0.3)]
 
 
 # --- the pool ---------------------------------------------------------------------------------------------------------
