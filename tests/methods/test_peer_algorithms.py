@@ -214,9 +214,9 @@ def test_gems_step_makes_no_memory_worse():
     torch.testing.assert_close(torch.cat([g.flatten() for g in followed]), projected, rtol=1e-3, atol=1e-6)
 
 
-def test_gems_step_is_plain_sgd_where_it_is_told_so():
+def test_gems_step_is_plain_sgd_unless_told_otherwise():
     """One step of the increment, and the base as ever."""
-    step = {"optimizer": "sgd", "increment_epochs": 1, "batch_size": 64, "increment_rate": 0.3}
+    step = {"increment_epochs": 1, "batch_size": 64, "increment_rate": 0.3}
     learner = taught("gem", (["a", "b"],), **step)
     assert same_network(learner, taught("gem", (["a", "b"],), **{**step, "optimizer": "amsgrad"}))
     task = plain_task(learner, ["c"])

@@ -25,12 +25,13 @@ ITERATIONS = 300  # of the dual program: a fixed number, so that a GPU never wai
 class GEMConfig(SoftmaxConfig):
     """Every setting; as many stored samples as iCaRL has.
 
-    The paper steps by plain SGD. AMSGrad scales every weight's step by itself, and a step so scaled may make a
+    Plain SGD is the paper's step. AMSGrad scales every weight's step by itself, and a step so scaled may make a
     memory's loss worse even if g + Gᵀv does not.
     """
 
+    increment_rate: float = 1e-3
     memories: int = 2000
-    optimizer: Optimizer = "amsgrad"  # of the increments
+    optimizer: Optimizer = "sgd"  # of the increments
 
     def __post_init__(self) -> None:
         super().__post_init__()
