@@ -229,6 +229,14 @@ def test_gems_step_is_plain_sgd_unless_told_otherwise():
         torch.testing.assert_close(learner.tensors[name], theta.detach() - 0.3 * gradient)
 
 
+def test_gem_learns_new_classes_with_the_rate_it_has_by_default():
+    """A tenth of it, AMSGrad's, is too short a step for plain SGD."""
+    X, y = blobs(["e"], seed=7)
+    for settings, learned in (({}, 1.0), ({"increment_rate": 1e-4}, 0.0)):
+        learner = teach(functools.partial(gem.GEM, gem.GEM.configure(settings)), ["a", "b", "c", "d"], ["e"])
+        assert np.mean(np.asarray(learner.predict(X)) == y) == pytest.approx(learned, abs=0.2)
+
+
 def test_the_gans_dreams_are_of_the_class_asked_for():
     learner = taught("gan-replay", (["a", "b", "c"],), gan_base_epochs=300, gan_rate=3e-3)
     X, y = blobs(["a", "b", "c"])
