@@ -4,7 +4,7 @@
 
 Between `<!-- NAME -->` and `<!-- end -->` stands what PLACES has under that name; all else is written by hand. Every
 results/*.json is read; where two have the same row, the one that was started last counts. Files that end in -ablations
-and -memory have sections of their own.
+and -memory have sections of their own. What is in results/cpu was run again elsewhere, and is on docs/log/cpu.md alone.
 """
 
 import importlib
@@ -12,9 +12,10 @@ import re
 from functools import cache
 
 import trials_table
-from ledger import claims, comparison, details, summary, verdicts
+from ledger import again, claims, comparison, details, summary, verdicts
 from ledger.records import (
     ABLATIONS,
+    AGAIN,
     EQUAL_MEMORY,
     ROOT,
     current,
@@ -23,13 +24,20 @@ from ledger.records import (
     read_plain,
     rows,
     rows_of,
+    run_again,
     without_variants,
 )
 
 from engram.bench.tables import write_tables
 
 PAGE = ROOT / "docs" / "reproduction.md"
-PAGES = (PAGE, ROOT / "README.md", ROOT / "docs" / "method.md", ROOT / "docs" / "peers.md")
+PAGES = (
+    PAGE,
+    ROOT / "README.md",
+    ROOT / "docs" / "method.md",
+    ROOT / "docs" / "peers.md",
+    ROOT / "docs" / "log" / "cpu.md",
+)
 TABLES = ROOT / "docs" / "tables"
 DATASETS = summary.DATASETS
 NOTE = (
@@ -67,6 +75,17 @@ def section_results(name):
     return module, {one: read(one) for one in files}
 
 
+def run_again_beside_the_ledger():
+    """Rows of another machine that the ledger has, too."""
+    return again.run_again(run_again().values(), [read(name) for name in (*names(), *names(EQUAL_MEMORY))])
+
+
+def equal_memory_run_again():
+    """The ledger's table of the data set that was run again, with what was run."""
+    _, found = section_results("equal-memory")
+    return again.filled_in(run_again(), {name: content for name, content in found.items() if name.startswith("cub200")})
+
+
 def section(name):
     """What another script makes of its own results files, with its picture; or that there are none yet."""
     module, found = section_results(name)
@@ -88,6 +107,9 @@ PLACES = {
     "orders": lambda: summary.orders_sentence(ledger_rows()),
     "all-data": lambda: summary.all_data(ledger_rows(), logistic()),
     "above": lambda: summary.above(ledger_rows()),
+    "again": run_again_beside_the_ledger,
+    "again/equal-memory": equal_memory_run_again,
+    "again/files": lambda: again.files(run_again(), AGAIN),
     "reached": lambda: summary.reached(ledger_rows()),
 }
 for _dataset in DATASETS:

@@ -10,6 +10,7 @@ from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
+AGAIN = "results/cpu"  # what was run again on another machine; the ledger is made without it
 ABLATIONS, EQUAL_MEMORY = "-ablations", "-memory"  # how the names of files with a section of their own end
 
 
@@ -33,6 +34,11 @@ def names(ending=""):
     else:
         found = [name for name in found if not name.endswith((ABLATIONS, EQUAL_MEMORY))]
     return sorted(found, key=lambda name: (read(name)["run"].get("started") or "", name))
+
+
+def run_again():
+    """Results files of another machine, each under the name it has in the ledger, too, if it is there."""
+    return {path.stem: read(f"{Path(AGAIN).name}/{path.stem}") for path in sorted((ROOT / AGAIN).glob("*.json"))}
 
 
 def identity(record):
