@@ -104,7 +104,7 @@ CHOSEN = {
 }
 SLOW = ("gem", "joint", "fearnet", "fearnet-head", "gan-replay", "icwgan")  # minutes with 500 samples of a class
 # Run after the others, and in files of their own; so are those that got other settings once all had been run.
-AGAIN = RETUNED | {"cub200": ("deepncm", "icarl", "ewc", "hat", "ranpac", "gem", "gan-replay", "icwgan")}
+RETUNED_HERE = RETUNED | {"cub200": ("deepncm", "icarl", "ewc", "hat", "ranpac", "gem", "gan-replay", "icwgan")}
 LATER = {"whitened": "whitened", "si-lof": "si-lof"} | dict.fromkeys(("fearnet", "fearnet-head"), "fearnet")
 LATER |= dict.fromkeys(("ncm", "slda", "fecam"), "statistics")
 
@@ -116,7 +116,7 @@ def orders_of(dataset, method):
 
 def file_of(dataset, method):
     """Where the rows of a method are."""
-    later = LATER | {one: one for one in AGAIN[dataset]}
+    later = LATER | {one: one for one in RETUNED_HERE[dataset]}
     return f"{dataset}-{later[method]}-memory" if method in later else f"{dataset}-memory"
 
 

@@ -15,7 +15,7 @@ import trials_table
 from ledger import again, claims, comparison, details, summary, verdicts
 from ledger.records import (
     ABLATIONS,
-    AGAIN,
+    ELSEWHERE,
     EQUAL_MEMORY,
     ROOT,
     current,
@@ -31,13 +31,7 @@ from ledger.records import (
 from engram.bench.tables import write_tables
 
 PAGE = ROOT / "docs" / "reproduction.md"
-PAGES = (
-    PAGE,
-    ROOT / "README.md",
-    ROOT / "docs" / "method.md",
-    ROOT / "docs" / "peers.md",
-    ROOT / "docs" / "log" / "cpu.md",
-)
+PAGES = (PAGE, ROOT / "README.md", *(ROOT / "docs" / name for name in ("method.md", "peers.md", "log/cpu.md")))
 TABLES = ROOT / "docs" / "tables"
 DATASETS = summary.DATASETS
 NOTE = (
@@ -109,7 +103,7 @@ PLACES = {
     "above": lambda: summary.above(ledger_rows()),
     "again": run_again_beside_the_ledger,
     "again/equal-memory": equal_memory_run_again,
-    "again/files": lambda: again.files(run_again(), AGAIN),
+    "again/files": lambda: again.files(run_again(), f"results/{ELSEWHERE}"),
     "reached": lambda: summary.reached(ledger_rows()),
 }
 for _dataset in DATASETS:

@@ -10,7 +10,7 @@ from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
-AGAIN = "results/cpu"  # what was run again on another machine; the ledger is made without it
+ELSEWHERE = "cpu"  # the folder of what was run again on another machine; the ledger is made without it
 ABLATIONS, EQUAL_MEMORY = "-ablations", "-memory"  # how the names of files with a section of their own end
 
 
@@ -38,7 +38,7 @@ def names(ending=""):
 
 def run_again():
     """Results files of another machine, each under the name it has in the ledger, too, if it is there."""
-    return {path.stem: read(f"{Path(AGAIN).name}/{path.stem}") for path in sorted((ROOT / AGAIN).glob("*.json"))}
+    return {path.stem: read(f"{ELSEWHERE}/{path.stem}") for path in sorted((RESULTS / ELSEWHERE).glob("*.json"))}
 
 
 def identity(record):

@@ -26,12 +26,10 @@ rows = pytest.importorskip("rows")
 reproduce = pytest.importorskip("reproduce")
 
 # At equal memory on CUB-200 with the settings of their first twelve trials; to be run again with those chosen since.
-AGAIN = [f"cub200-{method}-memory" for method in equal_memory.AGAIN["cub200"]]
+OLD_SETTINGS = [f"cub200-{method}-memory" for method in equal_memory.RETUNED_HERE["cub200"]]
 LEDGER = ROOT / "results"
-QUICK = ("base_epochs=2", "increment_epochs=1", "increment_rate=1e-4")
-
-
 RESULTS = [path for folder in (LEDGER, LEDGER / "cpu") for path in sorted(folder.glob("*.json"))]
+QUICK = ("base_epochs=2", "increment_epochs=1", "increment_rate=1e-4")
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -42,7 +40,7 @@ def test_a_results_file_holds_the_rows_that_are_listed_with_the_settings_they_ha
         preset, ran = reproduce.preset_of(row), record["protocol"]
         assert (record["preset"], record.get("name", "")) == (preset.name, row.name)
         config = json.loads(json.dumps(asdict(preset.config)))
-        if path.parent == LEDGER and path.stem in AGAIN:  # their sizes alone are what they are now
+        if path.parent == LEDGER and path.stem in OLD_SETTINGS:  # their sizes alone are what they are now
             config = record["config"] | {name: config[name] for name in parse_settings(row.settings)}
         assert record["config"] == config
         assert (len(ran["order_seeds"]), ran["initialisations"]) == (row.orders, row.seeds)
