@@ -7,6 +7,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from engram.bench.offline import Recipe, offline_ideal
@@ -120,6 +121,9 @@ def test_results_hold_every_field(finished):
         assert sum(map(sum, record["confusion"]["counts"])) == 450
         diagonal = sum(row[i] for i, row in enumerate(record["confusion"]["counts"]))
         assert diagonal / 450 == pytest.approx(record["final_accuracy"]["values"][0])
+        found = record["predictions"]
+        right = (np.asarray(found["courses"]) == found["truth"]).mean(axis=1)
+        assert right == pytest.approx(record["final_accuracy"]["values"], abs=1e-6)
         encoder = (64 * 256 + 256 + 256 * 256 + 256) * 4
         decoder = (256 * 256 + 256 + 256 * 64 + 64) * 4
         memory = record["memory"]

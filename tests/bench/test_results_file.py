@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from engram.bench.results_file import confusion_file, read_results, write_results
+from engram.bench.results_file import confusion_file, predictions_file, read_results, write_results
 
 
 @pytest.fixture
@@ -27,6 +27,7 @@ def results():
         "orders": [order(0, 0), order(0, 1), order(1, 0), order(1, 1)],
         "confusion": {"labels": [0, 7, 8], "counts": [[1, 0, 0], [0, 2, 0], [1, 0, 3]]},
     }
+    record["predictions"] = {"labels": [0, 7, 8], "truth": [0, 2, 1, 1], "courses": [[0, 2, 1, 0]] * 3 + [[1, 1, 1, 1]]}
     plain = {"method": "slda", "orders": [order(0, 0)]}
     return {"format": 1, "run": {"device": "cpu"}, "records": [plain, record]}
 
@@ -51,6 +52,9 @@ def test_the_file_holds_columns_and_what_is_an_orders_own_once(results, tmp_path
     assert "confusion" not in stored["records"][1]
     with np.load(confusion_file(path), allow_pickle=False) as matrices:
         assert matrices.files == ["1"]
+    assert "predictions" not in stored["records"][1]
+    with np.load(predictions_file(path), allow_pickle=False) as predictions:
+        assert predictions["1"].dtype == np.uint8
 
 
 def test_a_record_with_another_order_of_that_seed_keeps_it(results, tmp_path):
@@ -74,10 +78,19 @@ def test_older_files_are_read_as_they_are(results, tmp_path):
     assert read_results(path) == results
 
 
+def test_more_than_256_classes_take_two_bytes(results, tmp_path):
+    path = tmp_path / "results.json"
+    labels = [f"class {number:03}" for number in range(300)]
+    results["records"][1]["predictions"] = {"labels": labels, "truth": [299, 0], "courses": [[299, 256]]}
+    write_results(path, results)
+    assert read_results(path) == results
+
+
 def test_without_matrices_there_is_no_file_of_them(results, tmp_path):
     path = tmp_path / "results.json"
     write_results(path, results | {"records": results["records"][:1]})
     assert not confusion_file(path).exists()
+    assert not predictions_file(path).exists()
     assert "confusion" not in read_results(path)["records"][0]
 
 

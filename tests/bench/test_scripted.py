@@ -8,7 +8,7 @@ import torch
 
 from engram.bench.metrics import confusion, psi
 from engram.bench.offline import Recipe, offline_ideal
-from engram.bench.protocol import Samples, run
+from engram.bench.protocol import Samples, answers, run
 from engram.learner import MemoryTable
 from engram.methods import METHODS
 from engram.testing import blobs
@@ -71,7 +71,8 @@ def test_the_confusions_are_those_of_the_script():
     learner = Scripted(device="cpu")
     learner.tasks_learned = len(TASKS)
     learner.asked = []
-    said = confusion(learner, samples(TEST, first=0), TASKS)
+    test = samples(TEST, first=0)
+    said = confusion(answers(learner, test, TASKS), test, "abcde")
     assert said["labels"] == list("abcde")
     assert said["counts"] == [[4, 2, 0, 0, 2], [0, 2, 0, 0, 0], [0, 0, 1, 3, 0], [0, 0, 0, 0, 1], [2, 0, 0, 0, 3]]
 

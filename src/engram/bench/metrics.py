@@ -6,8 +6,9 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from engram.bench.protocol import Samples, TaskResult, answers
+from engram.bench.protocol import Samples, TaskResult
 from engram.learner import Label, Learner, has_row_per_class
 
 
@@ -32,14 +33,13 @@ def psi(results: Sequence[TaskResult], alpha_ideal: float) -> Psi:
     )
 
 
-def confusion(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> dict[str, Any]:
+def confusion(found: NDArray[Any], test: Samples, classes: Sequence[Label]) -> dict[str, Any]:
     """Rows are the truth, columns the answers, both in the order of learning."""
-    classes = [label for task in tasks for label in task]
     position = {label: i for i, label in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), dtype=int)
-    for truth, answer in zip(test.y.tolist(), answers(learner, test, tasks).tolist(), strict=True):
+    for truth, answer in zip(test.y.tolist(), found.tolist(), strict=True):
         counts[position[truth], position[answer]] += 1
-    return {"labels": classes, "counts": counts.tolist()}
+    return {"labels": list(classes), "counts": counts.tolist()}
 
 
 def memory_at(learner: Learner, classes: Sequence[int]) -> dict[str, dict[str, int]]:

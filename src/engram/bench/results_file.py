@@ -1,4 +1,4 @@
-"""A results file on disk: numbers as JSON, one list for each column, and confusion matrices compressed beside it.
+"""A results file on disk: numbers as JSON, one list for each column; confusions and predictions compressed beside it.
 
 What has been read is as the runner made it, so that nobody else has to know. Format 1, which older files have, is one
 object for each task with the confusion matrix inside.
@@ -15,16 +15,18 @@ from engram.io.atomic import replacing
 
 Json = dict[str, Any]
 FORMAT = 2
+_BESIDE = ("confusion", "predictions")  # in files of their own
 # A class order's own, however the network was initialised: written with its first initialisation alone.
 _OF_ORDER = ("kept_bytes", "peak_memory_bytes")
 
 
 def write_results(path: Path, results: Json) -> None:
-    """Write `path` and, where there are confusion matrices, `confusion_file(path)`.
+    """Write `path` and, where there are any, `confusion_file(path)` and `predictions_file(path)`.
 
-    A confusion matrix is of the first class order, its rows and columns in the order of learning.
+    A confusion matrix is of the first class order, its rows and columns in the order of learning. Predictions are of
+    every test sample after the last class, a row for every course, as positions in the sorted list of classes.
     """
-    records = [{k: v for k, v in record.items() if k != "confusion"} for record in results["records"]]
+    records = [{k: v for k, v in record.items() if k not in _BESIDE} for record in results["records"]]
     shared = {str(order["seed"]): order["classes"] for record in records for order in record["orders"]}
     packed = [record | {"orders": _pack_orders(record["orders"], shared)} for record in records]
     matrices: Json = {
@@ -32,10 +34,8 @@ def write_results(path: Path, results: Json) -> None:
         for number, record in enumerate(results["records"])
         if record.get("confusion")
     }
-    if matrices and is_first():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(confusion_file(path)) as temporary, Path(temporary).open("wb") as file:
-            np.savez_compressed(file, **matrices)
+    _write_arrays(confusion_file(path), matrices)
+    _write_arrays(predictions_file(path), _pack_predictions(results["records"]))
     write_json(path, results | {"format": FORMAT, "class_orders": shared, "records": packed})
 
 
@@ -55,12 +55,41 @@ def read_results(path: Path) -> Any:
                 if str(number) in matrices:
                     labels = record["orders"][0]["classes"]
                     record["confusion"] = {"labels": labels, "counts": matrices[str(number)].tolist()}
+    if predictions_file(path).exists():
+        with np.load(predictions_file(path), allow_pickle=False) as arrays:
+            shared = {name: arrays[name].tolist() for name in ("labels", "truth")}
+            for number, record in enumerate(records):
+                if str(number) in arrays:
+                    record["predictions"] = shared | {"courses": arrays[str(number)].tolist()}
     return content | {"format": 1, "records": records}
 
 
 def confusion_file(path: Path) -> Path:
     """Where the confusion matrices of a results file are."""
     return path.with_suffix(".confusion.npz")
+
+
+def predictions_file(path: Path) -> Path:
+    """Where the predictions of a results file are: the classes, the truth, and those of each record by its number."""
+    return path.with_suffix(".predictions.npz")
+
+
+def _pack_predictions(records: list[Json]) -> Json:
+    """All records are of the same test samples; a position takes one byte where there are up to 256 classes."""
+    found = {str(number): record["predictions"] for number, record in enumerate(records) if "predictions" in record}
+    if not found:
+        return {}
+    first = next(iter(found.values()))
+    kind = np.min_scalar_type(len(first["labels"]) - 1)
+    arrays = {"truth": first["truth"]} | {number: predictions["courses"] for number, predictions in found.items()}
+    return {"labels": np.asarray(first["labels"])} | {name: np.asarray(of, kind) for name, of in arrays.items()}
+
+
+def _write_arrays(path: Path, arrays: Json) -> None:
+    if arrays and is_first():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary, Path(temporary).open("wb") as file:
+            np.savez_compressed(file, **arrays)
 
 
 def _pack_orders(orders: list[Json], shared: Json) -> list[Json]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 import engram
@@ -20,7 +21,7 @@ from engram.bench import published
 from engram.bench.metrics import confusion, memory_at, psi
 from engram.bench.offline import Ideal, offline_ideal
 from engram.bench.presets import Preset
-from engram.bench.protocol import Samples, TaskResult, class_order, run, split_tasks
+from engram.bench.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
 from engram.bench.results_file import write_json, write_results
 from engram.bench.torchrun import from_first, is_first
 from engram.io import model_file
@@ -120,12 +121,14 @@ def run_course(
         if is_first() and time.monotonic() - saved >= bench.checkpoint_every:
             files.checkpoint(learner, results)
             saved = time.monotonic()
+    found = answers(learner, bench.test, tasks)
     course = {
         "seed": seed,
         "init": initialisation,
         "classes": order,
         "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
-        "confusion": confusion(learner, bench.test, tasks),
+        "confusion": confusion(found, bench.test, order),
+        "predictions": _positions(found, bench),
         "memory": memory_at(learner, (100, 1000)),
     }
     if is_first():
@@ -229,8 +232,18 @@ def make_record(bench: Bench, preset: Preset) -> Json:
             for order in orders
         ],
         "confusion": orders[0]["confusion"],
+        "predictions": {
+            "labels": np.unique(bench.test.y).tolist(),
+            "truth": _positions(bench.test.y, bench),
+            "courses": [order["predictions"] for order in orders],
+        },
         "memory": orders[0]["memory"],
     }
+
+
+def _positions(labels: NDArray[Any], bench: Bench) -> list[int]:
+    """Of every label, in the sorted list of all classes."""
+    return [int(place) for place in np.searchsorted(np.unique(bench.test.y), labels)]
 
 
 def _psi(courses: Sequence[Sequence[TaskResult]], alpha_ideal: float) -> Json:
