@@ -27,6 +27,7 @@ from pathlib import Path
 
 import ablations
 import equal_memory
+import finished
 import numpy as np
 import torch
 from pool import run_jobs
@@ -36,7 +37,7 @@ from rows import FEATURES, LEDGER, Row
 from engram.bench.inputs import Inputs, export_features, import_features, load_features
 from engram.bench.presets import Preset, load_preset
 from engram.bench.protocol import Samples
-from engram.bench.results_file import write_json, write_results
+from engram.bench.results_file import read_results, write_json, write_results
 from engram.bench.runner import Bench, about, git_revision, make_record, measure_ideal, run_course
 from engram.nn import projection
 
@@ -64,6 +65,9 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 1) - 2))
     parser.add_argument("--device", default="auto")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="stop then; the next run goes on")
+    parser.add_argument(
+        "--keep", type=Path, metavar="FILE.tar.gz", help="finished courses: read at the start, written after each"
+    )
     asked = parser.parse_args()
     began = time.monotonic()
     try:
@@ -74,15 +78,21 @@ def main() -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    work = asked.work / revision[:12]
+    if asked.keep:
+        finished.unpack(asked.keep, asked.work)
     keys = list(dict.fromkeys(row.features for rows in wanted.values() for row in rows))
     known = {key: make_features(key, asked) for key in keys}
-    work = asked.work / revision[:12]
+    for key in keys:
+        share_ideal(key, known[key]["backbone"], wanted, asked.results, work)
     setup = (asked.work, work, asked.device)
     devices: dict[str, str] = {}
     missing = {name: {job for row in rows for job in jobs_of(row)} for name, rows in wanted.items()}
 
     def ended(job: Job) -> None:
         """Write a results file as soon as its last job has ended: whoever stops this early keeps what is whole."""
+        if asked.keep:
+            finished.pack(asked.keep, asked.work, work.name)
         for name in [name for name, jobs in missing.items() if jobs == {job}]:
             assemble(name, wanted[name], known, asked, work, devices)
             print(f"{asked.results / name}.json", flush=True)
@@ -135,8 +145,9 @@ def fits(name: str, patterns: str) -> bool:
 def make_features(key: str, asked: argparse.Namespace) -> dict:
     """Features as a file for the workers; what is known of them, their hash and labels, in another beside it."""
     path, facts = asked.work / "features" / f"{key}.safetensors", asked.work / "features" / f"{key}.json"
-    if facts.exists():
-        return json.loads(facts.read_text())
+    before = json.loads(facts.read_text()) if facts.exists() else None
+    if before and path.exists():
+        return before
     source = FEATURES[key]
     weights = asked.weights / source.weights
     inputs = load_features(
@@ -156,9 +167,22 @@ def make_features(key: str, asked: argparse.Namespace) -> dict:
         "weights_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
         "labels": {"train": inputs.train.y.tolist(), "test": inputs.test.y.tolist()},
     }
+    if before and before["features_sha256"] != content["features_sha256"]:
+        raise ValueError(f"the features {key} are not those that the finished courses were run on")
     write_json(facts, content)
     print(f"features {key}: {len(inputs.train.y):,} and {len(inputs.test.y):,}", flush=True)
     return content
+
+
+def share_ideal(key: str, backbone: str, wanted: dict[str, list[Row]], results: Path, work: Path) -> None:
+    """Rows of one feature set share one α_ideal: that of a results file, unless the file is to be made again now."""
+    path = work / key / "state" / "ideal.json"
+    there = [name for name, rows in LEDGER.items() if rows[0].features == key and name not in wanted]
+    for file in [results / f"{name}.json" for name in there]:
+        if file.exists() and not path.exists():
+            record = read_results(file)["records"][0]
+            if record["backbone"] == backbone:
+                write_json(path, {"backbone": backbone, **record["alpha_ideal"]})
 
 
 def hash_of(*parts: Samples) -> str:
@@ -172,9 +196,14 @@ def hash_of(*parts: Samples) -> str:
 
 def jobs_of(row: Row) -> list[Job]:
     """α_ideal of the features, and every class order with every initialisation; name and counts are not a job's own."""
-    plain = replace(row, name="", orders=0, seeds=0)
-    courses = [(row.features, plain, order, init) for order in range(row.orders) for init in range(row.seeds)]
+    plain = replace(row, name="", orders=0, first=0, seeds=0)
+    courses = [(row.features, plain, order, init) for order in orders_of(row) for init in range(row.seeds)]
     return [(row.features, None, 0, 0), *courses]
+
+
+def orders_of(row: Row) -> range:
+    """The seeds of its class orders."""
+    return range(row.first, row.first + row.orders)
 
 
 def title(job: Job) -> str:
@@ -218,7 +247,7 @@ def bench_of(row: Row, facts: dict, work: Path, inputs=None, device: str = "auto
         test=inputs.test if inputs else empty["test"],
         out=work / row.features,
         base=row.base or len(set(labels["train"].tolist())) // 2,
-        order_seeds=range(row.orders),
+        order_seeds=orders_of(row),
         initialisations=row.seeds,
         device=device,
         checkpoint_every=600.0,
@@ -291,7 +320,7 @@ def shorten(record: dict) -> dict:
         order | {"tasks": [{k: v for k, v in task.items() if k not in dropped} for task in order["tasks"]]}
         for order in record["orders"]
     ]
-    return {key: value for key, value in record.items() if key != "confusion"} | {"orders": orders}
+    return {k: v for k, v in record.items() if k not in ("confusion", "predictions")} | {"orders": orders}
 
 
 def write_environment(folder: Path) -> str:

@@ -1,9 +1,12 @@
 """The ledger is run from a clean working copy, goes on where it stopped, and says itself what it was run with."""
 
 import hashlib
+import itertools
 import json
+import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -43,7 +46,7 @@ def test_a_results_file_holds_the_rows_that_are_listed_with_the_settings_they_ha
         if path.parent == LEDGER and path.stem in OLD_SETTINGS:  # their sizes alone are what they are now
             config = record["config"] | {name: config[name] for name in parse_settings(row.settings)}
         assert record["config"] == config
-        assert (len(ran["order_seeds"]), ran["initialisations"]) == (row.orders, row.seeds)
+        assert (ran["order_seeds"], ran["initialisations"]) == (list(reproduce.orders_of(row)), row.seeds)
         assert ran["base"] == (row.base or ran["classes"] // 2)
 
 
@@ -123,6 +126,54 @@ def test_rows_are_run_once_and_written_with_what_they_were_run_with(folders, mon
     assert run(folders, monkeypatch, "digits-two") == 0
     again = read_results(folders / "results" / "digits-two.json")["records"][0]["final_accuracy"]["values"]
     assert again == [*final[:2], 0.125, final[3]]  # what had ended is kept, what was missing is made again
+
+
+def test_a_row_may_begin_at_another_class_order(folders, monkeypatch):
+    later = rows.Row("digits-mas", "digits", QUICK, orders=2, seeds=1, first=1)
+    monkeypatch.setitem(reproduce.GROUPS, "digits-later", [later])
+    assert run(folders, monkeypatch, "digits-two,digits-later") == 0
+    two, later = (read_results(folders / "results" / f"digits-{name}.json") for name in ("two", "later"))
+    assert later["records"][0]["protocol"]["order_seeds"] == [1, 2]
+    assert later["records"][0]["orders"][0] == two["records"][0]["orders"][2]  # the same job, not another one
+
+
+def test_a_bare_machine_goes_on_from_the_courses_that_were_kept(folders, monkeypatch, capsys):
+    archive = folders / "kept.tar.gz"
+    monkeypatch.setattr(reproduce, "run_jobs", lambda *rest: itertools.islice(run_here(*rest), 4))
+    assert run(folders, monkeypatch, "digits-two", "--keep", str(archive)) == 1
+    first = next((folders / "w").rglob("course.json")).read_text()
+    shutil.rmtree(folders / "w")
+    monkeypatch.setattr(reproduce, "run_jobs", run_here)
+    assert run(folders, monkeypatch, "digits-two", "--keep", str(archive)) == 0
+    assert first in [path.read_text() for path in (folders / "w").rglob("course.json")]  # seconds and all
+    with tarfile.open(archive) as tar:
+        ended = [Path(name).name for name in tar.getnames()]
+    assert sorted(ended) == ["course.json"] * 5 + ["digits.json", "ideal.json"]
+
+
+def test_courses_that_were_run_on_other_features_are_refused(folders, monkeypatch):
+    archive = folders / "kept.tar.gz"
+    assert run(folders, monkeypatch, "digits-same", "--keep", str(archive)) == 0
+    shutil.rmtree(folders / "w")
+    monkeypatch.setattr(reproduce, "hash_of", lambda *parts: "of others")
+    with pytest.raises(ValueError, match="digits"):
+        run(folders, monkeypatch, "digits-same", "--keep", str(archive))
+
+
+def test_alpha_ideal_is_that_of_a_results_file_with_the_same_features(folders, monkeypatch):
+    """Unless that file is to be made again now."""
+    monkeypatch.setattr(reproduce, "LEDGER", reproduce.GROUPS)
+    assert run(folders, monkeypatch, "digits-same") == 0
+    shutil.rmtree(folders / "w")
+    assert run(folders, monkeypatch, "other", "--limit-seconds", "0") == 1
+    assert json.loads(ideal_of(folders / "w" / "0123456789ab" / "digits").read_text())["values"] == [0.8, 1.0]
+    shutil.rmtree(folders / "w")
+    run(folders, monkeypatch, "digits-same", "--limit-seconds", "0")
+    assert not ideal_of(folders / "w" / "0123456789ab" / "digits").exists()
+
+
+def ideal_of(folder):
+    return folder / "state" / "ideal.json"
 
 
 def test_a_row_with_projections_is_given_those_alone(folders, monkeypatch):
