@@ -22,8 +22,8 @@ HEX = re.compile(r"[0-9a-f]{16,}")
 class Snapshots:
     """What is in one file, by name; `places` are folders whose names differ from run to run."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.writing = path, os.environ.get("SNAPSHOTS") == "write"
+    def __init__(self, path: Path, tolerance: float = 1e-3) -> None:
+        self.path, self.writing, self.tolerance = path, os.environ.get("SNAPSHOTS") == "write", tolerance
         self.kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
 
     def check(self, name: str, found: Any, *places: Path) -> None:
@@ -32,7 +32,7 @@ class Snapshots:
             self.kept[name] = found
             lines = (f"{json.dumps(key)}: {json.dumps(value)}" for key, value in sorted(self.kept.items()))
             self.path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        _compare(found, self.kept[name], name)
+        _compare(found, self.kept[name], name, self.tolerance)
 
 
 def _without_chance(value: Any, places: tuple[Path, ...], name: str = "") -> Any:
@@ -51,16 +51,16 @@ def _without_chance(value: Any, places: tuple[Path, ...], name: str = "") -> Any
     return value
 
 
-def _compare(found: Any, wanted: Any, where: str) -> None:
+def _compare(found: Any, wanted: Any, where: str, tolerance: float) -> None:
     if isinstance(wanted, dict) and isinstance(found, dict):
         assert list(found) == list(wanted), where
         for key, value in wanted.items():
-            _compare(found[key], value, f"{where}.{key}")
+            _compare(found[key], value, f"{where}.{key}", tolerance)
     elif isinstance(wanted, list) and isinstance(found, list):
         assert len(found) == len(wanted), where
         for i, value in enumerate(wanted):
-            _compare(found[i], value, f"{where}[{i}]")
+            _compare(found[i], value, f"{where}[{i}]", tolerance)
     elif isinstance(wanted, float):
-        assert found == pytest.approx(wanted, rel=2e-3, abs=1e-3), where
+        assert found == pytest.approx(wanted, rel=2 * tolerance, abs=tolerance), where
     else:
         assert (type(found), found) == (type(wanted), wanted), where
