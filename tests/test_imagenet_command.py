@@ -1,6 +1,7 @@
 """`engram new --imagenet`, and what the other commands make of such a model."""
 
 import csv
+import json
 from functools import partial
 
 import numpy as np
@@ -88,6 +89,21 @@ def test_new_learn_and_look(engram, tmp_path):
     model = ModelStore(tmp_path / "m.engram", device="cpu").read()
     assert (len(model.built_in), "kite" in model.built_in, "European robin" in model.built_in) == (999, True, True)
     assert "cannot be merged" in engram("merge", "n.engram", "m.engram", _other(engram, tmp_path)).err
+
+
+def test_boxes_of_a_detector_are_named_by_classes_that_nobody_taught(engram, tmp_path):
+    assert engram("new", "m.engram", "--imagenet").code == 0
+    paint(tmp_path, "red", n=1)
+    box = {"category": "1", "conf": 0.9, "bbox": [0.0, 0.0, 1.0, 1.0]}
+    image = {"file": "red/0-0.png", "detections": [box]}
+    content = {"info": {"format_version": "1.3"}, "detection_categories": {"1": "animal"}, "images": [image]}
+    (tmp_path / "md.json").write_text(json.dumps(content))
+    told = engram("predict", "m.engram", "--detections", "md.json", "--out", "named.json")
+    assert told.code == 0, told.err
+    named = json.loads((tmp_path / "named.json").read_text())
+    key, _ = named["images"][0]["detections"][0]["classifications"][0]
+    answer = engram("predict", "m.engram", "red/0-0.png", "--json").json[0]
+    assert named["classification_categories"][key] == answer["label"]
 
 
 def _other(engram, folder) -> str:

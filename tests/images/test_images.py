@@ -146,6 +146,7 @@ def test_orientation_of_sixteen_bits():
         ([0, 100, 255], np.int32, [0, 100, 255]),
         ([0, 257, 65535], np.int32, [0, 1, 255]),
         ([-100, 0, 300], np.int32, [0, 64, 255]),
+        ([10, 20, 40], np.int32, [10, 20, 40]),  # dark stays dark
         ([0.0, 0.5, 1.0], np.float32, [0, 128, 255]),
         ([0.0, 100.0, 255.0], np.float32, [0, 100, 255]),
         ([-1.0, 0.0, 1.0], np.float32, [0, 128, 255]),
@@ -188,7 +189,7 @@ def test_a_pil_image_of_the_caller_is_not_changed():
     exif = Image.Exif()
     exif[0x0112] = 6
     image = Image.open(io.BytesIO(encode(Image.new("RGBA", (4, 2)), exif=exif)))
-    load_image(image)
+    assert load_image(image).size == (2, 4)  # upright all the same
     assert image.mode == "RGBA"
     assert image.size == (4, 2)
 

@@ -148,3 +148,24 @@ def test_leaving_out_goes_chunk_by_chunk(monkeypatch):
     parts = learner.leave_one_out(X, y)
     assert parts.rows.tolist() == whole.rows.tolist()
     np.testing.assert_allclose(parts.probabilities, whole.probabilities, rtol=1e-5)
+
+
+def calibrated(weight: float, temperature: float, samples_in: dict[int, float]) -> torch.Tensor:
+    made = torch.zeros(3 + calibration.BINS, dtype=torch.float64)
+    made[:3] = torch.tensor([weight, weight, math.log(temperature)])
+    for at, samples in samples_in.items():
+        made[3 + at] = samples
+    return made
+
+
+def test_several_calibrations_become_one_by_their_weight():
+    made = calibration.unite([calibrated(30, 0.02, {256: 30}), None, calibrated(10, 0.5, {256: 4, 300: 6})])
+    assert calibration.temperature(made) == pytest.approx(0.02**0.75 * 0.5**0.25)
+    assert made[[0, 1, 3 + 256, 3 + 300]].tolist() == [0, 40, 34, 6]
+
+
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+def test_a_threshold_lies_within_its_bin_by_the_samples_below_it(share):
+    halfway = calibration.BINS // 2
+    below = calibration.threshold(calibrated(100, 0.1, {halfway + 40: 100}), share)
+    assert below == pytest.approx(math.sinh(calibration.WIDEST * (40 + share) / halfway))

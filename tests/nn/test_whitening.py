@@ -260,3 +260,12 @@ def test_a_scatter_that_rounding_made_impossible_is_helped():
     assert float(sigma[0, 1]) < float(sigma[0, 0]) < 1.02  # and by no more than it takes
     assert torch.isfinite(space.cosines(space.whiten(torch.tensor([[0.1, 0.0], [0.9, 2.1]])))).all()
     assert space.noise.tolist() == [0, 0]  # what was added is no noise of samples, and there is none less than nothing
+
+
+@pytest.mark.timeout(20)  # it went on for ever
+@pytest.mark.parametrize("unit", [1e-30, 1e-36, 1e-38, 1e-39, 1e-44])
+def test_features_so_small_that_their_squares_vanish_have_a_space(unit):
+    scatter = symmetric.pack(torch.tensor([[1.0, 1.002], [1.002, 1.0]])).half()
+    means, counts = torch.tensor([[0.0, 0.0], [1.0, 2.0]]) * unit**0.5, torch.tensor([500_000, 500_000])
+    space = whitening.build(means, counts, scatter, torch.tensor(unit), torch.tensor(1_000_000))
+    assert space.cosines(space.whiten(means)).isfinite().all()

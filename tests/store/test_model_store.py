@@ -258,3 +258,10 @@ def test_a_moved_model_tells_where_its_versions_were(place, tmp_path):
     assert gone.read().notes.versions_at == str(gone.versions.folder)
     gone.forget("red", for_good=True)
     assert gone.read().notes.versions_at == ""
+
+
+def test_version_10_comes_after_version_9(place):
+    place.versions.folder.mkdir()
+    for number in (10, 9, 1):
+        place.versions.path(number).write_bytes(b"")
+    assert place.versions.numbers() == [1, 9, 10]

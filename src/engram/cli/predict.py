@@ -180,7 +180,7 @@ def predict(
         for answer in answered():
             typer.echo(printable(answer_line(answer)))
     if boxes is not None and out is not None:
-        classes = chosen or loaded.names
+        classes = chosen or [*loaded.names, *loaded.built_in]
         content = add_classifications(boxes, named, classifier=model.name, names=classes, taxonomy=parents)
         try:
             write_detections(out, content)

@@ -80,6 +80,8 @@ def build(means: Tensor, counts: Tensor, scatter: Tensor, unit: Tensor, samples:
     """
     d, n, means = means.shape[1], int(samples), means.to(torch.promote_types(means.dtype, torch.float32))
     epsilon, sphere = d / (d + n), unit.to(means.dtype) / n
+    # So small that parts of it would vanish, it is rounding: what is added below would be nothing, without an end.
+    sphere = torch.where(sphere < torch.finfo(means.dtype).tiny / ROUNDING, 0.0, sphere)
     sigma = symmetric.unpack_triangle(scatter, means.dtype) * ((1 - epsilon) * sphere)
     floor = torch.where(sphere > 0, epsilon * sphere, 1.0)  # where nothing varies yet: I
     sigma.diagonal().add_(floor)
