@@ -156,7 +156,7 @@ def test_merged_models_learn_save_and_forget_like_any_other():
 
 
 def test_who_says_so():
-    assert MERGING == ["whitened", "imagenet", "1nn", "ncm", "slda", "ranpac"]
+    assert set(MERGING) == {"whitened", "imagenet", "1nn", "ncm", "slda", "ranpac"}
 
 
 @pytest.mark.parametrize("name", MERGING)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engram.engine import Loss, Network, Penalty, Schedule, engine_for
 from engram.learner import About, State, Task, require, require_numbers
-from engram.methods.prototypes_layout import DECODER, ENCODER, IMPORTANCE, prototypes_layout
+from engram.methods.prototypes_layout import DECODER, ENCODER, IMPORTANCE, encoder_layout, prototypes_layout
 from engram.methods.tensors import Layout, TensorLearner
 from engram.nn import distance, losses, statistics
 from engram.nn.autoencoder import Autoencoder, encode
@@ -186,6 +186,10 @@ class Prototypes(TensorLearner):
         config = self.config
         held = config.consolidation is not None
         return prototypes_layout(classes, features, config.layers, held, config.kept_bits, self.tensors)
+
+    def encoder_layout(self, features: int) -> Layout:
+        """All that a code is computed with."""
+        return encoder_layout(features, self.config.layers)
 
     def _stray(self) -> list[float] | None:
         return None if self.slim else self._network(self.n_features or 0, True).stray(self.tensors["classes.means"])
