@@ -17,7 +17,7 @@ from engram import IncrementalClassifier
 from engram.errors import ModelFileError
 from engram.methods import METHODS, tensors
 from engram.methods.ncm import NCM
-from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from every import quick
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from peers import quick
 from test_whitened import make, samples, uncalibrated, vectors
 
 from engram import IncrementalClassifier
