@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from engram.cli.app import note
 from engram.cli.options import Device
 
 if TYPE_CHECKING:
@@ -56,3 +57,11 @@ class Source:
 
         network: Any = {"backbone": self.backbone, "weights": self.weights, "cache": self.cache, "device": self.device}
         return load_features(self.dataset, self.data, **network, **more)
+
+
+def note_missing_pictures() -> None:
+    """Say that nothing was drawn, and how to have it drawn, where matplotlib is missing."""
+    from engram.bench.drawing import can_draw
+
+    if not can_draw():
+        note("no picture was drawn: that needs matplotlib; install it with: pip install 'engram-learn[plot]'")

@@ -12,9 +12,9 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bars
 from rich.table import Table
 
+from engram.bench.commands.options import Source, expand, note_missing_pictures
 from engram.cli.app import app, console, note, print_json, progress
-from engram.cli.groups import Source, expand
-from engram.cli.options import RESEARCH, AsJson, note_missing_pictures
+from engram.cli.options import RESEARCH, AsJson
 
 if TYPE_CHECKING:
     from engram.bench.inputs import Inputs

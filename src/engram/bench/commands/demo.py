@@ -8,8 +8,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from engram.bench.commands.options import note_missing_pictures
 from engram.cli.app import app, console, note, print_json, progress
-from engram.cli.options import RESEARCH, Device, note_missing_pictures
+from engram.cli.options import RESEARCH, Device
 
 
 @app.command(rich_help_panel=RESEARCH)
