@@ -23,7 +23,7 @@ ALLOWED: dict[str, set[str]] = {
     "snapshots": set(),
     "learner": {"settings", "snapshots"},
     "nn": {"learner"},
-    "methods": {"nn", "learner", "plugins", "snapshots"},
+    "methods": {"nn", "learner", "plugins", "settings", "snapshots"},
     "backbones": set(),
     "io": {"backbones", "learner"},
     "images": {"backbones", "io"},
