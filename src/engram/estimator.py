@@ -609,7 +609,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             examples = {
                 label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
             }
-            learner = _method_of(header).from_state(State(tensors, header["learner"]), device)
+            learner = _learner_of(header, State(tensors, header["learner"]), device)
             _require_examples(examples, learner)
             clf = cls(
                 learner.method,
@@ -646,13 +646,13 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             raise NotFittedError("this IncrementalClassifier knows no class yet; call fit or partial_fit first")
 
 
-def _method_of(header: Mapping[str, Any]) -> type[Learner]:
+def _learner_of(header: Mapping[str, Any], state: State, device: str) -> Learner:
     try:
-        return find_method(header["method"])
-    except MissingMethodError as error:
+        return find_method(header["method"]).from_state(state, device)
+    except MissingMethodError as error:  # of the method, or of one that it is made with
         if not isinstance(header["method"], str):
             raise
-        return missing_method(header["method"], header.get("about"), str(error))
+        return missing_method(header["method"], header.get("about"), str(error)).from_state(state, device)
 
 
 def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:

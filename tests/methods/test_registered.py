@@ -111,6 +111,21 @@ def test_what_needs_the_method_names_it_in_one_line_and_changes_nothing(lent, en
     assert (tmp_path / "m.engram").read_bytes() == before
 
 
+def test_without_research_the_product_works_and_research_models_are_looked_at(monkeypatch, tmp_path):
+    X, y = blobs(["ant", "bee"])
+    quick = {"layers": (4, 3), "base_epochs": 1}
+    for method, config in (("whitened", {}), ("whitened", {"encoder": quick}), ("mas", quick)):
+        clf = IncrementalClassifier(method, config=config, device="cpu").fit(X, y)
+        clf.save(tmp_path / f"{method}-{len(config)}.engram")
+    monkeypatch.setattr("engram.plugins.registered", lambda group: [])
+    assert IncrementalClassifier.load(tmp_path / "whitened-0.engram", device="cpu").score(X, y) == 1
+    for name in ("whitened-1", "mas-2"):
+        clf = IncrementalClassifier.load(tmp_path / f"{name}.engram", device="cpu")
+        assert clf.counts_.tolist() == [24, 24]
+        with pytest.raises(MissingMethodError, match="no method is called"):
+            clf.predict(X)
+
+
 def test_a_model_that_is_only_looked_at_is_not_saved(lent, tmp_path):
     path = saved(tmp_path / "m.engram")
     lent.undo()

@@ -13,6 +13,5 @@ _ORDER = (
     *("ewc", "lwf", "gem", "gan-replay", "icwgan", "hat", "deepncm"),
     *("finetune", "joint"),
 )
-METHODS: dict[str, type[Learner]] = {
-    name: methods.METHODS[name] for name in (*_ORDER, *(name for name in methods.METHODS if name not in _ORDER))
-}
+_NAMES = (*_ORDER, *(name for name in methods.METHODS if name not in _ORDER))
+METHODS: dict[str, type[Learner]] = {name: kind for name in _NAMES if (kind := methods.METHODS.get(name))}
