@@ -19,10 +19,10 @@ from table import parser, row, show
 from torch.utils.data import TensorDataset
 
 from engram.device import resolve_device
-from engram.engine import fast
-from engram.methods.prototypes import Prototypes, PrototypesConfig
-from engram.nn import losses
-from engram.nn.autoencoder import Autoencoder
+from engram.paper import losses
+from engram.paper.autoencoder import Autoencoder
+from engram.paper.engine import fast
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 
 sys.path = [
     entry for entry in sys.path if Path(entry).resolve() != Path(__file__).resolve().parent

@@ -18,7 +18,7 @@ import torch
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.testing import reachable_arrays
 
 SAMPLES = 32

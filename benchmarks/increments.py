@@ -14,11 +14,11 @@ import torch
 from table import parser, row, show
 
 from engram.bench.inputs import import_features
+from engram.bench.learners import METHODS
 from engram.bench.presets import load_preset, preset_names
 from engram.bench.protocol import class_order
 from engram.bench.published import OWN
 from engram.bench.runner import git_revision
-from engram.methods import METHODS
 
 FEW = 10  # FearNet sleeps once in so many
 

@@ -18,8 +18,8 @@ from engram.bench.metrics import psi
 from engram.bench.offline import RECIPES, offline_ideal
 from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
-from engram.engine import FAST, PLAIN
-from engram.methods.prototypes import Prototypes
+from engram.paper.engine import FAST, PLAIN
+from engram.paper.prototypes import Prototypes
 
 
 def one_row(engine, config, inputs, tasks, device):

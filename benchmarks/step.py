@@ -15,9 +15,9 @@ import torch
 from table import parser, row, show
 
 from engram.device import resolve_device
-from engram.engine import FAST, PLAIN, fast
-from engram.methods.prototypes import Prototypes, PrototypesConfig
-from engram.nn.autoencoder import Autoencoder
+from engram.paper.autoencoder import Autoencoder
+from engram.paper.engine import FAST, PLAIN, fast
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 
 FEATURES, LAYERS, BATCH = 8192, (2048, 2048), 64
 
@@ -49,7 +49,7 @@ def floor_bytes(network, phase):
     trained = encoder + decoder if phase == "base" else encoder
     forward = encoder + decoder
     backward = encoder - first + decoder + trained  # weights read for the gradient of each layer's input; gradients out
-    if phase == "increment":  # in place of the decoder's last weight W, twice, WᵀW once (engram/engine/layers.py)
+    if phase == "increment":  # in place of the decoder's last weight W, twice, WᵀW once (engram/paper/engine/layers.py)
         forward, backward = forward - last.numel() + last.shape[1] ** 2, backward - last.numel()
     update = 9 * trained + 2 * encoder  # θ, two moments and the largest: in and out; the gradient in; trace in and out
     held = 0 if phase == "base" else 2 * encoder  # Ω and θ̃ in

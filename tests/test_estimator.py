@@ -17,7 +17,7 @@ from engram import IncrementalClassifier
 from engram.errors import ModelFileError
 from engram.methods import METHODS, tensors
 from engram.methods.ncm import NCM
-from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.testing import assert_same_state, blobs, reachable_arrays
 
 
@@ -158,7 +158,7 @@ def test_a_method_of_ones_own_does_everything_but_go_into_a_file(method, tmp_pat
     assert clone(clf).fit(X, y).score(X, y) == 1
     assert clf.rename("a", "ant").forget("b").classes_.tolist() == ["ant", "c"]
     assert clf.memory()["classes.means"].shape == (2, 8)
-    with pytest.raises(ValueError, match=f"^{method.__name__} is no method of .*: a file of it could not be opened$"):
+    with pytest.raises(ValueError, match=f"^{method.__name__} is not what .*: a file of it could not be opened$"):
         clf.save(tmp_path / "model")
     assert not list(tmp_path.iterdir())
 

@@ -10,8 +10,8 @@ import torch
 
 from engram import testing
 from engram.learner import State
-from engram.methods.ewc import EWC
 from engram.methods.ncm import NCM
+from engram.peers.ewc import EWC
 
 QUICK = {"width": 16, "batch_size": 16, "base_epochs": 8, "base_rate": 1e-2, "increment_epochs": 3}
 SETTINGS = {**QUICK, "lambda_ewc": 1e4}  # so much that a lost importance shows

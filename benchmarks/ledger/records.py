@@ -6,9 +6,9 @@ from pathlib import Path
 
 from rows import TEN_ORDERS
 
+from engram.bench.learners import METHODS
 from engram.bench.published import NAMES, OWN
 from engram.bench.results import features_title, group, load, method_of, variant_of
-from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"

@@ -1,11 +1,11 @@
 """What README.md and docs/method.md say of the results: a table and a few sentences."""
 
+from engram.bench.learners import METHODS
 from engram.bench.published import OWN
 from engram.bench.results import dataset_title
 from engram.bench.statistics import ALPHAS, paired, summarise
 from engram.bench.tables import markdown
 from engram.bench.units import join_words, short_number, wrap
-from engram.methods import METHODS
 from ledger.claims import accuracy, beats, find, interval
 from ledger.comparison import ended, kept_mb
 

@@ -23,8 +23,9 @@ from engram.device import resolve_device
 from engram.images import Pictures, extract, holds_pictures, load_image
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
-from engram.methods import METHODS, find_method
+from engram.methods import METHODS, MissingMethodError, find_method
 from engram.methods.imagenet import BesideImageNet
+from engram.methods.missing import missing_method
 from engram.names import require_name
 from engram.settings import plain
 from engram.snapshots import Shared, change, read
@@ -90,6 +91,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     built_in_ : those of the labels that nobody taught, but the backbone's own head knows; see `with_imagenet`.
     can_learn_ : whether the model can learn on; one that was saved slim cannot.
     method_ : name of the method, as in the model file.
+    about_ : what there is to know about the method, which the model file says, too.
     config_ : every setting of the method.
     n_features_in_ : features per sample.
     feature_names_in_ : their names, where X had some, as a pandas.DataFrame has.
@@ -480,6 +482,12 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         return self.learner_.method
 
     @property
+    def about_(self) -> dict[str, Any]:
+        """What there is to know about the method: its title and paper, what it stores, what it can tell."""
+        self._require_fitted()
+        return self.learner_.described()
+
+    @property
     def config_(self) -> dict[str, Any]:
         """Every setting of the method."""
         self._require_fitted()
@@ -543,12 +551,14 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         self._require_fitted()
         if METHODS.get(self.learner_.method) is not type(self.learner_):
             raise ValueError(
-                f"{type(self.learner_).__name__} is no method of `engram methods`: a file of it could not be opened"
+                f"{type(self.learner_).__name__} is not what `engram methods` has as {self.learner_.method!r}: "
+                "a file of it could not be opened"
             )
         state = self.learner_.state(slim=slim)
         header: dict[str, Any] = {
             "method": self.learner_.method,
             "learner": state.meta,
+            "about": self.learner_.described(),
             "backbone": None if self._recorded is None else self._recorded.as_json(),
             "estimator": {"temperature": self._given_temperature()},
             "notes": self.notes_,
@@ -590,7 +600,8 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         """Read a model file; going on from it equals never having saved.
 
         A model of pictures makes its backbone by the recorded name, when a picture comes; give `backbone` where that
-        is not enough, as for a weights file of one's own. Another network than the recorded one is refused.
+        is not enough, as for a weights file of one's own. Another network than the recorded one is refused. A model
+        whose method is not here can be looked at; what only the method can do says that it is missing.
         """
         resolve_device(device)  # a device that is not there is no fault of the file
         tensors, header = model_file.read(path)
@@ -598,7 +609,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             examples = {
                 label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
             }
-            learner = find_method(header["method"]).from_state(State(tensors, header["learner"]), device)
+            learner = _learner_of(header, State(tensors, header["learner"]), device)
             _require_examples(examples, learner)
             clf = cls(
                 learner.method,
@@ -633,6 +644,15 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise NotFittedError("this IncrementalClassifier knows no class yet; call fit or partial_fit first")
+
+
+def _learner_of(header: Mapping[str, Any], state: State, device: str) -> Learner:
+    try:
+        return find_method(header["method"]).from_state(state, device)
+    except MissingMethodError as error:  # of the method, or of one that it is made with
+        if not isinstance(header["method"], str):
+            raise
+        return missing_method(header["method"], header.get("about"), str(error)).from_state(state, device)
 
 
 def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:

@@ -188,6 +188,12 @@ class Learner(Shared, ABC):
         except TypeError as error:
             raise ValueError(f"impossible settings for {cls.method}: {error}") from error
 
+    @classmethod
+    def described(cls) -> dict[str, Any]:
+        """What a model file says of the method, for those who have the file and not the method."""
+        rules = {"trains": cls.trains(), "leaves_out": cls.leaves_out(), "tells_unknown": cls.tells_unknown()}
+        return asdict(cls.about) | rules
+
     @property
     @abstractmethod
     def labels(self) -> list[Label]:

@@ -10,8 +10,8 @@ import torch
 from PIL import Image
 
 from engram.bench.presets import load_preset
-from engram.methods.prototypes import Prototypes, PrototypesConfig
-from engram.nn.outliers import inliers
+from engram.paper.outliers import inliers
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.testing import blobs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))

@@ -13,7 +13,7 @@ from engram.bench.offline import Recipe, offline_ideal
 from engram.bench.protocol import Samples, TaskResult, accuracies, class_order, run, split_tasks
 from engram.learner import MemoryTable
 from engram.methods import METHODS
-from engram.methods.prototypes import Prototypes, PrototypesConfig
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.testing import blobs
 
 

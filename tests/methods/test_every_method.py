@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from peers import quick
+from every import quick
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler

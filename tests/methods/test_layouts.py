@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from peers import make, quick
+from every import make, quick
 
 from engram import IncrementalClassifier
 from engram.errors import ModelFileError

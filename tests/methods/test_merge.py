@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from every import quick
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from peers import quick
 from test_whitened import make, samples, uncalibrated, vectors
 
 from engram import IncrementalClassifier
@@ -156,7 +156,7 @@ def test_merged_models_learn_save_and_forget_like_any_other():
 
 
 def test_who_says_so():
-    assert MERGING == ["whitened", "imagenet", "1nn", "ncm", "slda", "ranpac"]
+    assert set(MERGING) == {"whitened", "imagenet", "1nn", "ncm", "slda", "ranpac"}
 
 
 @pytest.mark.parametrize("name", MERGING)

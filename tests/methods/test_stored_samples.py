@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from peers import make
+from every import make
 
 from engram.bench.metrics import memory_at
 from engram.methods.tensors import share_evenly, with_samples

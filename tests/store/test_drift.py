@@ -7,8 +7,8 @@ import torch
 from toys import QUICK, paint, quick_plan
 
 from engram.datasets import class_folders
-from engram.methods.prototypes import Prototypes, PrototypesConfig
 from engram.nn import distance
+from engram.paper.prototypes import Prototypes, PrototypesConfig
 from engram.store import Model, ModelStore, learn_classes, measure_drift, warn_of_drift
 from engram.testing import blobs
 

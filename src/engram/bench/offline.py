@@ -13,8 +13,8 @@ from torch.nn.functional import cross_entropy, dropout, relu
 
 from engram.bench.protocol import Samples
 from engram.device import threads_for
-from engram.engine import average, in_parts
 from engram.learner import index_labels
+from engram.paper.engine import average, in_parts
 
 
 @dataclass(frozen=True)

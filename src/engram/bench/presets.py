@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from engram.bench.learners import find_method
 from engram.learner import Learner
-from engram.methods import find_method
 from engram.settings import as_setting, parse_settings
 
 _FOLDER = files("engram.bench") / "presets"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engram.bench import published
+from engram.bench.learners import METHODS
 from engram.bench.results_file import read_results
 from engram.bench.schema import PSI, find_problem
 from engram.bench.units import count
 from engram.learner import About
-from engram.methods import METHODS
 
 Json = Mapping[str, Any]
 Verdict = Literal["reproduced", "higher", "lower"]

@@ -1,6 +1,6 @@
 """The `engram` command: thin, calls the rest."""
 
-# Each module registers its commands, in the order in which the help shows them.
+# Each module registers its commands, in the order in which the help shows them; `main` adds those of other packages.
 from engram.cli import learn as learn  # isort: skip
 from engram.cli import new as new  # isort: skip
 from engram.cli import predict as predict  # isort: skip
@@ -12,9 +12,7 @@ from engram.cli import export as export  # isort: skip
 from engram.cli import doctor as doctor  # isort: skip
 from engram.cli import model as model  # isort: skip
 from engram.cli import merge as merge  # isort: skip
-from engram.cli import demo as demo  # isort: skip
-from engram.cli import features as features  # isort: skip
-from engram.cli import bench as bench  # isort: skip
+from engram.cli import cache as cache  # isort: skip
 from engram.cli import methods as methods  # isort: skip
 from engram.cli.app import main
 

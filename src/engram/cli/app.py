@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 import engram
+from engram import plugins
 from engram.errors import DamagedModelError, ModelFileError, NothingToDoError
 
 # A network's threads wait for each other by spinning, and on a busy machine spin away the time of those they wait for:
@@ -93,6 +94,7 @@ def main() -> None:
             stream.reconfigure(errors="engram")
     if not sys.warnoptions:  # they are for developers
         warnings.simplefilter("ignore")
+    _find_more_commands()
     try:
         status = app(prog_name="engram", standalone_mode=False)
     except Exception as error:
@@ -100,6 +102,15 @@ def main() -> None:
         if status is None:
             raise
     sys.exit(status or 0)
+
+
+def _find_more_commands() -> None:
+    """Load what registers commands of its own, unless the command is one of those that are here already."""
+    commands = [(one.name, one.callback) for one in app.registered_commands]
+    here = {name or (function.__name__.replace("_", "-") if function else "") for name, function in commands}
+    if next((word for word in sys.argv[1:] if not word.startswith("-")), "") not in here:
+        for more in plugins.registered("engram.commands"):
+            more.load()
 
 
 def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:

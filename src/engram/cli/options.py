@@ -137,11 +137,3 @@ def percent(share: float) -> str:
 def megabytes(count: int) -> str:
     """A size for people."""
     return f"{count / 1e6:,.1f} MB" if count >= 100_000 else f"{count / 1e3:,.1f} kB"
-
-
-def note_missing_pictures() -> None:
-    """Say that nothing was drawn, and how to have it drawn, where matplotlib is missing."""
-    from engram.bench.drawing import can_draw
-
-    if not can_draw():
-        note("no picture was drawn: that needs matplotlib; install it with: pip install 'engram-learn[plot]'")

@@ -7,8 +7,7 @@ import torch
 from torch import Tensor
 
 from engram.learner import Task
-from engram.methods.prototypes import Prototypes
-from engram.methods.prototypes_layout import encoder_layout
+from engram.methods.registry import find_method
 from engram.methods.tensors import Layout
 from engram.nn import projection
 from engram.nn.layout import Kept
@@ -62,9 +61,9 @@ class FeatureMap:
         width, scalar = self.narrowed(features), Kept((), (torch.float32, torch.float64))
         if self.encoder is None:
             return {"network.unit": scalar}, width
-        layers = self.encoder["layers"]
-        network = encoder_layout(features, layers) | {"network.unit": scalar, "network.code_weight": scalar}
-        return network, width + layers[-1]
+        encoder = self._paper({}).encoder_layout(features)
+        network = encoder | {"network.unit": scalar, "network.code_weight": scalar}
+        return network, width + self.encoder["layers"][-1]
 
     def __call__(self, x: Tensor, network: Mapping[str, Tensor]) -> Tensor:
         """z."""
@@ -77,8 +76,10 @@ class FeatureMap:
             z = torch.cat([z, self._paper(network).encode(x) * network["network.code_weight"]], dim=1)
         return z / network["network.unit"] if "network.unit" in network else z
 
-    def _paper(self, network: Mapping[str, Tensor]) -> Prototypes:
-        learner = Prototypes(Prototypes.configure(self.encoder), seed=self.seed, device=str(self.device))
+    def _paper(self, network: Mapping[str, Tensor]) -> Any:
+        """The paper's learner, which is there when somebody asks for its encoder."""
+        kind = find_method("prototypes")
+        learner: Any = kind(kind.configure(self.encoder), seed=self.seed, device=str(self.device))
         learner.tensors = dict(network)
         return learner
 

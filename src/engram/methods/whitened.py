@@ -13,7 +13,7 @@ from torch import Tensor
 
 from engram.learner import About, Task, require
 from engram.methods.feature_map import FeatureMap, share_network
-from engram.methods.prototypes import Prototypes
+from engram.methods.registry import find_method
 from engram.methods.tensors import Layout, Taught, TensorLearner
 from engram.nn import calibration, class_sums, whitening
 
@@ -31,7 +31,7 @@ class WhitenedConfig:
     def __post_init__(self) -> None:
         require(self, self.width is None or self.width > 0, "width", "a number above 0, or None")
         if self.encoder is not None:
-            object.__setattr__(self, "encoder", asdict(Prototypes.configure(self.encoder)))
+            object.__setattr__(self, "encoder", asdict(find_method("prototypes").configure(self.encoder)))
 
 
 class Whitened(TensorLearner):

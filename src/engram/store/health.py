@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from engram.methods import MissingMethodError
 from engram.store.history import Basis, Notes
 from engram.store.model_store import Model
 from engram.store.report import Examples
@@ -55,11 +56,14 @@ def examine(model: Model, examples: Examples) -> Health:
 
 
 def ask_again(model: Model, examples: Examples) -> Health:
-    """What the model says now to pictures that were held back."""
+    """What the model says now to pictures that were held back; nothing where its method is not here."""
     classes: dict[str, ClassHealth | None] = dict.fromkeys(model.names)
     for name in model.names:
         if asked := len(examples.get(name, ())):
-            answers = list(map(str, model.clf.predict(examples[name])))
+            try:
+                answers = list(map(str, model.clf.predict(examples[name])))
+            except MissingMethodError:
+                break
             classes[name] = _health(asked, {answer: answers.count(answer) / asked for answer in answers}, name)
     return Health("asked again", classes)
 

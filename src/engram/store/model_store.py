@@ -20,7 +20,6 @@ from engram.estimator import IncrementalClassifier
 from engram.io import model_file
 from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
-from engram.methods import find_method
 from engram.names import require_name
 from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
 from engram.store.lock import model_lock
@@ -99,7 +98,7 @@ class Model:
     @property
     def tells_unknown(self) -> bool:
         """Whether the method has a rule of its own for what is unknown, which follows whatever it learns."""
-        return find_method(self.clf.method_).tells_unknown()
+        return bool(self.clf.about_["tells_unknown"])
 
     def unknown_below(self, number: float | None = None) -> float | None:
         """The familiarity below which an image is of no known class; None if the model cannot tell.
@@ -269,7 +268,7 @@ class ModelStore:
         """What the model is and keeps, as plain values; give `model` if it has been read already."""
         model = model or self.read()
         clf, notes = model.clf, model.notes
-        method, table, counts = find_method(clf.method_), clf.memory(), model.pictures()
+        method, table, counts = clf.about_, clf.memory(), model.pictures()
         per_class = sum(
             entry.bytes for name, entry in table.items() if has_row_per_class(name) or name.startswith("samples.")
         )
@@ -286,13 +285,13 @@ class ModelStore:
             "settings": clf.config_,
             "classes": classes,
             "built_in": {"classes": len(model.built_in), "licence": LICENCE} if model.built_in else None,
-            "trains": method.trains(),
-            "kept_per_class": method.about.per_class,
-            "keeps_samples": method.about.keeps_samples,
+            "trains": method["trains"],
+            "kept_per_class": method["per_class"],
+            "keeps_samples": method["keeps_samples"],
             "bytes_per_class": per_class // max(1, len(counts)),
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
-            "can_leave_out": method.leaves_out(),
+            "can_leave_out": method["leaves_out"],
             "lessons_kept": sorted(clf.lessons_),
             "unknown": model.describe_unknown(),
             "version": notes.version,
