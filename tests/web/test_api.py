@@ -18,7 +18,7 @@ from conftest import PLAN, QUICK, TRAINED, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
-from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, new_model, predict_images
+from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, model_card, new_model, predict_images
 from engram.store.lock import model_lock
 from engram.testing import blobs
 from engram.web.connections import PageServer
@@ -115,7 +115,6 @@ def test_answers_are_the_librarys(open_client, model):
     assert said["milliseconds"] > 0
     assert said["unknown_below"] == place.unknown_below()
     assert client.get("/api/model").json()["unknown"] == place.describe_unknown()
-    assert "About 5 % of pictures of known classes are called unknown." in client.get("/api/model/report").text
 
 
 def test_only_these_answers(open_client, model):
@@ -249,10 +248,9 @@ def test_downloads(open_client, model, taught_bytes):
     file = client.get("/api/model/file")
     assert file.content == taught_bytes
     assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''shapes.engram"
-    report = client.get("/api/model/report").text
-    for text in ("circle", "stripes", "dots", "base", "<b>18</b>", "nearest classes"):
-        assert text in report
-    assert "<script" not in report
+    card = client.get("/api/model/card")
+    assert card.text == model_card(ModelStore(model, device="cpu"))
+    assert card.headers["content-disposition"] == "attachment; filename*=UTF-8''shapes.md"
 
 
 @pytest.mark.slow
@@ -363,10 +361,6 @@ def test_a_method_without_class_vectors_has_no_neighbours(open_client, tmp_path,
     (expected,) = predict_images(store.read(), [draw("stripes", 50)], top=5, device="cpu")
     assert [one["label"] for one in said["top"]] == [one.label for one in expected.top]
     assert said["similarity"] == pytest.approx(expected.similarity, abs=2e-2)
-    report = client.get("/api/model/report").text
-    assert "stripes" in report
-    assert "nearest classes" not in report
-    assert ("of feature vectors of pictures" in report) is (method == "1nn")
 
 
 def test_a_plan_that_cannot_work_fails_its_lesson(open_client, tmp_path):
