@@ -163,25 +163,6 @@ def test_ctrl_c_is_130_and_keeps_what_is_saved(engram, birds, monkeypatch):
     assert "cyan" in engram("info", birds / "m.engram", "--json").out
 
 
-def test_watching_ends_with_ctrl_c(engram, birds, monkeypatch):
-    from engram.store import learn
-
-    naps: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        naps.append(seconds)
-        if len(naps) == 1:
-            paint(birds / "pictures", "cyan")
-        if len(naps) == 4:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(learn.time, "sleep", sleep)
-    done = engram("learn", "m.engram", "pictures", "--watch")
-    assert done.code == 0
-    assert "watching pictures; Ctrl-C ends it" in done.err
-    assert "1/1 cyan: learned from 7 pictures" in done.err
-
-
 def test_predicting(engram, birds):
     paint(birds / "test", "red", "blue", n=2, seed=9)
     given = engram("predict", "m.engram", "test", "--top", "2", "--json")

@@ -380,7 +380,7 @@ def test_options_that_do_not_go_together(engram, hidden):
             "--out",
             "no/o.json",
         ): "cannot write no/o.json: No such file",
-        ("learn", "m.engram", "wide", "--detections", "md.json", "--watch"): "--detections goes with none of --watch",
+        ("learn", "m.engram", "wide", "--detections", "md.json", "--statistics"): "--detections goes with neither",
     }
     for command, why in refused.items():
         done = engram(*command)

@@ -100,8 +100,7 @@ def test_statistics_merge_into_a_model_as_if_it_had_seen_the_pictures(engram, tm
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--statistics", "--watch"), "choose one of --watch, --statistics and --dask"),
-        (("--statistics", "--dask", "local"), "choose one of --watch, --statistics and --dask"),
+        (("--statistics", "--dask", "local"), "choose one of --statistics and --dask"),
         (("--min-count", "3"), "--min-count belongs to --statistics, and --block to --dask"),
         (("--block", "3"), "--min-count belongs to --statistics, and --block to --dask"),
         (("--statistics", "--min-count", "9"), "no class to write statistics of; red: 8 pictures can be read"),

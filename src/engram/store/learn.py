@@ -3,15 +3,13 @@
 import functools
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from engram.backbones import Backbone
-from engram.datasets import class_folders
 from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
 from engram.learner import Label, Progress
@@ -46,49 +44,11 @@ def learn_classes(
     return _Session(store, plan, tell).learn(classes, examples or {})
 
 
-def watch_folder(
-    store: ModelStore, root: Path, plan: Plan, tell: Tell = lambda step: None, *, every: float = 2.0
-) -> Iterator[Report]:
-    """Keep learning as class folders appear, and report each time. A folder is learned once it has stopped changing."""
-    session = _Session(store, plan, tell)
-    before: Mapping[str, object] = {}
-    hopeless: dict[str, object] = {}
-    known: set[str] = set()
-    file_before: object = None
-    while True:
-        folders = class_folders(root)
-        present = {name: _stamps(paths) for name, paths in folders.items()}
-        file = _stamps([store.path]) if store.exists() else None
-        if file != file_before:  # somebody else has changed the model
-            known, file_before = set(store.read(session.backbone).names) if file else set(), file
-        settled = {
-            name: folders[name]
-            for name, stamps in present.items()
-            if stamps and stamps == before.get(name) and stamps != hopeless.get(name)
-        }
-        if settled.keys() - known if file else len(settled) >= plan.first_classes:
-            report = session.learn(settled, {})
-            hopeless |= {name: present[name] for name, _ in report.skipped}
-            known, file_before = set(report.names), _stamps([store.path])
-            yield report
-        before = present
-        time.sleep(every)
-
-
-def _stamps(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
-    """Sizes and times of files, which differ as long as they are being written; None if one vanished meanwhile."""
-    try:
-        return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    except OSError:
-        return None
-
-
 class _Session:
-    """Learns into one model, once or several times, with one backbone."""
+    """Learns into one model."""
 
     def __init__(self, store: ModelStore, plan: Plan, tell: Tell) -> None:
         self.store, self.plan, self.tell = store, plan, tell
-        self.backbone: Backbone | None = None
 
     def learn(self, classes: Classes, examples: Examples) -> Report:
         """Learn what is new, under the lock."""
@@ -97,7 +57,7 @@ class _Session:
         self.examples: Examples = {}
         with self.store.changing("learn"):
             if self.store.exists():
-                model = self.store.read(self.backbone)
+                model = self.store.read()
                 model = self._learn_increments(model, self._well_named(classes, model.names), examples)
             else:
                 model = self._learn_base(self._well_named(classes, ()))
@@ -118,10 +78,10 @@ class _Session:
 
     def _learn_base(self, classes: Classes) -> Model:
         """Learn all classes at once, into a new model."""
-        self.backbone = self.backbone or self.plan.new_backbone()
-        clf = self.plan.new_classifier(self.backbone, self.store.device)
+        backbone = self.plan.new_backbone()
+        clf = self.plan.new_classifier(backbone, self.store.device)
         model = self._learn_task(
-            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, self.backbone
+            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, backbone
         )
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
         return model
@@ -132,14 +92,13 @@ class _Session:
         todo = self._sort_out(model, classes)
         if not todo:
             return model
-        self.backbone = model.backbone
         given = {name: values for name, values in (model.examples or examples).items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
         parts = [todo] if self.plan.all_or_nothing else [[name] for name in todo]
         for number, names in enumerate(parts, 1):
             before, title = len(self.report.learned), names[0] if len(names) == 1 else "these classes"
-            model = self._learn_task(model, title, {name: classes[name] for name in names}, self.backbone)
+            model = self._learn_task(model, title, {name: classes[name] for name in names}, model.backbone)
             if learned := tuple(self.report.learned[before:]):
                 self.tell(Step(title, "saved", number, len(parts), learned))
         self.report.check_known = check(model.clf, self.examples)
