@@ -33,16 +33,6 @@ def test_merge(engram, two, tmp_path):
     assert engram("undo", "out.engram", "--yes").err.startswith("undone: merged models")
 
 
-def test_merge_names(engram, two):
-    done = engram("merge", "a.engram", "garden.engram", "lake.engram", "--rename-clashes")
-    assert "red of lake.engram is called red (lake)" in done.err
-    done = engram("merge", "b.engram", "garden.engram", "lake.engram", "--prefix", "--json")
-    assert done.json["classes"] == ["garden-green", "garden-red", "lake-blue", "lake-red"]
-    assert done.json["renamed"][0] == {"model": "garden.engram", "old": "green", "new": "garden-green"}
-    both = engram("merge", "c.engram", "garden.engram", "lake.engram", "--prefix", "--rename-clashes")
-    assert (both.code, both.err) == (2, "error: choose one of --rename-clashes and --prefix\n")
-
-
 def test_merge_takes_files_that_are_there(engram, two):
     done = engram("merge", "out.engram", "garden.engram", "nowhere.engram")
     assert (done.code, done.err) == (2, "error: cannot read nowhere.engram: No such file or directory\n")
