@@ -508,7 +508,7 @@ def test_a_damaged_file_of_the_cache_is_named_and_stands_in_nobodys_way(engram, 
         ("rename m.engram red blue", 2, "a class of that name exists"),
         ("info", 2, "Missing argument"),
         ("inform m.engram", 2, "No such command 'inform'"),
-        ("export m.engram m.txt", 2, "must end in .onnx, .pt2 or .tflite"),
+        ("export m.engram m.txt", 2, "must end in .onnx"),
         ("export m.engram no/m.onnx", 2, "is not a folder; make it first"),
     ],
 )
