@@ -113,7 +113,7 @@ def test_learn_on_a_cluster(engram, tmp_path):
     with distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0") as cluster:
         on = ("--dask", cluster.scheduler_address)
         done = engram("learn", "m.engram", folder, "--backbone", "averages", "--block", 4, "--json", *on)
-        assert [one["pictures"] for one in done.json["learned"]] == [5, 5]
+        assert [one["pictures"] for one in done.json["learned"]] == [6, 6]
         assert done.json["workers_lost"] == done.json["blocks_retried"] == 0
         more = engram("learn", "m.engram", "list.csv", *on)
         assert "knows 3 classes, 1 of them new" in more.err

@@ -144,7 +144,8 @@ def learn(
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
 
-    from engram.store import Plan, learn_classes, learn_on_cluster, write_statistics
+    from engram.cluster import Cluster
+    from engram.store import Plan, learn_classes, write_statistics
 
     plan = Plan(
         more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
@@ -156,10 +157,9 @@ def learn(
         with _showing(saved) as tell:
             if statistics:
                 report = write_statistics(store, classes, plan, tell, min_count=min_count)
-            elif dask is not None:
-                report = learn_on_cluster(store, classes, plan, dask, tell, block=block)
             else:
-                report = learn_classes(store, classes, plan, tell)
+                cluster = None if dask is None else Cluster(dask, block)
+                report = learn_classes(store, classes, plan, tell, cluster=cluster)
     except KeyboardInterrupt:
         what = f"{len(saved)} classes were learned and saved" if saved else "nothing was changed"
         note(f"interrupted; {what}; the same command goes on from there")

@@ -17,7 +17,6 @@ from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
 from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
 from engram.store.learn import learn_classes
-from engram.store.learn_cluster import learn_on_cluster
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
 from engram.store.new import new_model
@@ -69,7 +68,6 @@ __all__ = [
     "evaluate_images",
     "examine",
     "learn_classes",
-    "learn_on_cluster",
     "measure_drift",
     "merge_models",
     "model_card",
