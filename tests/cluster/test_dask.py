@@ -12,7 +12,7 @@ from toys import TRAINED, averages, paint, quick_plan
 from engram.cluster import Cluster
 from engram.cluster.dask_job import connect, fill_on_cluster
 from engram.datasets import class_folders
-from engram.images import FeatureCache
+from engram.images import FeatureCache, Features
 from engram.nn.symmetric import unpack_triangle
 from engram.store import ImageUrl, Model, ModelStore, Plan, Step, examine, learn_classes
 
@@ -82,6 +82,14 @@ def test_a_few_pictures_are_enough_to_judge_by(tmp_path, folders, address, monke
     assert [one.pictures for one in health.classes.values()] == [5] * 5
     assert health.overall() == (1.0, "leave-one-out")
     assert new(tmp_path).read().clf.counts_.tolist() == [10] * 5
+
+
+def test_pictures_that_only_the_workers_can_read_are_not_enough(tmp_path, folders, address, monkeypatch):
+    nothing = Features(np.empty((0, 8), np.float32), np.empty(0, np.intp), [])
+    monkeypatch.setattr("engram.store.learn.extract", lambda *_, **__: nothing)
+    with pytest.raises(ValueError, match="none of the pictures"):
+        learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address))
+    assert not new(tmp_path).exists()
 
 
 def test_into_a_model_that_knows_something_all_at_once(tmp_path, folders, address):

@@ -104,7 +104,7 @@ def test_the_whole_story(serve, visit, tmp_path):
     assert Path(taken.value.path()).read_bytes() == server.model.read_bytes()
     assert taken.value.suggested_filename == "shapes.engram"
     with page.expect_download() as taken:
-        page.get_by_role("link", name="Report").click()
+        page.get_by_role("link", name="Model card").click()
     assert "test pattern" in Path(taken.value.path()).read_text()
     page.get_by_label("Language").select_option("fa")
     expect(page.locator("html")).to_have_attribute("dir", "rtl")
