@@ -3,17 +3,15 @@
     python benchmarks/exported.py --data DIR [--classes 20] [--pictures 30] [--tested 20] [--json PATH]
 
 DIR holds one folder of pictures per class (of CUB-200, that is CUB_200_2011/images). A model learns some classes as
-`engram learn` does, is exported as floating-point ONNX, as torch's pt2 and in integers, and each is asked about other
+`engram learn` does, is exported as ONNX in floating point and in integers, and each is asked about other
 pictures of these classes, as they are: resizing is done by the graph.
 """
 
-import json
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import onnxruntime
-import torch
 from table import parser, row, show
 
 from engram.datasets import class_folders
@@ -24,13 +22,6 @@ from engram.store import ModelStore, Plan, learn_classes, predict_images
 def ask_onnx(path, pictures):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     return [session.run(["label"], {"pictures": picture[None]})[0][0] for picture in pictures]
-
-
-def ask_pt2(path, pictures):
-    about = {"engram.json": ""}
-    module = torch.export.load(path, extra_files=about).module()
-    labels = json.loads(about["engram.json"])["labels"]
-    return [labels[int(module(torch.from_numpy(picture[None].copy()))["best"])] for picture in pictures]
 
 
 def main():
@@ -57,14 +48,13 @@ def main():
         rows.append(row("engram predict: right", float(np.mean(np.array(expected) == truth)), "share"))
         pictures = [np.asarray(load_image(path)) for path in paths]
         shown = [path for some in taught.values() for path in some][:: max(1, len(taught) * options.pictures // 100)]
-        for name, suffix, ask, calibration in (
-            ("ONNX", "onnx", ask_onnx, None),
-            ("pt2", "pt2", ask_pt2, None),
-            ("ONNX int8", "int8.onnx", ask_onnx, shown),
+        for name, suffix, calibration in (
+            ("ONNX", "onnx", None),
+            ("ONNX int8", "int8.onnx", shown),
         ):
             out = Path(folder) / f"birds.{suffix}"
             model.clf.export(out, calibration=calibration)
-            said = ask(out, pictures)
+            said = ask_onnx(out, pictures)
             rows.append(row(f"{name}: right", float(np.mean(np.array(said) == truth)), "share"))
             rows.append(
                 row(f"{name}: answers that differ", float(np.sum(np.array(said) != expected)), f"of {len(said)}")

@@ -17,7 +17,6 @@ ALLOWED: dict[str, set[str]] = {
     "device": set(),
     "errors": set(),
     "settings": set(),
-    "html": set(),
     "names": set(),
     "plugins": set(),
     "snapshots": set(),
@@ -31,15 +30,15 @@ ALLOWED: dict[str, set[str]] = {
     "estimator": {"methods", "learner", "names", "settings", "snapshots", "images", "backbones", "io"},
     "testing": {"learner", "io"},
     "cluster": {"images", "backbones", "learner", "io"},
-    "store": {"cluster", "estimator", "images", "datasets", "backbones", "methods", "learner", "io", "html",
+    "store": {"cluster", "estimator", "images", "datasets", "backbones", "methods", "learner", "io",
               "names", "settings"},
-    "web": {"store", "io", "html", "names", "nn"},
+    "web": {"store", "io", "names"},
     "cli": {"store", "cluster", "web", "testing", "estimator", "images", "datasets", "backbones", "methods",
             "learner", "io", "plugins", "settings"},
     "paper": {"methods", "nn", "learner"},
     "peers": {"paper", "methods", "nn", "learner"},
     "bench": {"paper", "cli", "cluster", "estimator", "images", "datasets", "backbones", "methods", "learner", "io",
-              "html", "settings"},
+              "settings"},
 }  # fmt: skip
 
 RESEARCH = {"paper", "peers", "bench"}  # the product finds them by name, as it finds what others register

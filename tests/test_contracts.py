@@ -147,7 +147,6 @@ def test_merging_models_names_the_one_with_a_name_that_is_none(engram, tmp_path)
         "are called; rename it there first\n",
     )
     assert not (tmp_path / "out.engram").exists()
-    assert engram("merge", "out.engram", "a.engram", "b.engram", "--prefix").code == 0
 
 
 def test_what_an_encoding_does_not_have_is_replaced():

@@ -1,8 +1,6 @@
 """Boxes from a detector: MegaDetector's JSON in, crops learned and answered, the same JSON out."""
 
-import base64
 import csv
-import io
 import json
 import re
 from pathlib import Path
@@ -382,7 +380,7 @@ def test_options_that_do_not_go_together(engram, hidden):
             "--out",
             "no/o.json",
         ): "cannot write no/o.json: No such file",
-        ("learn", "m.engram", "wide", "--detections", "md.json", "--watch"): "--detections goes with none of --watch",
+        ("learn", "m.engram", "wide", "--detections", "md.json", "--statistics"): "--detections goes with neither",
     }
     for command, why in refused.items():
         done = engram(*command)
@@ -439,19 +437,6 @@ def test_pictures_without_a_box_are_left_out_by_name(engram, hidden):
         f"left out wide/green/0-1.png: {reason}\n"
         in engram("evaluate", "m.engram", "wide", "--detections", "md.json").err
     )
-
-
-def test_the_report_shows_the_crop(engram, hidden):
-    engram("learn", "m.engram", "cut", *NEW)
-    (hidden / "wide" / "red").rename(hidden / "wide" / "orange")
-    (hidden / "md.json").write_text((hidden / "md.json").read_text().replace("wide/red", "wide/orange"))
-    engram("evaluate", "m.engram", "wide", "--detections", "md.json", "--html", "crops.html")
-    page = (hidden / "crops.html").read_text()
-    shown = re.findall('src="data:image/jpeg;base64,([^"]+)"', page)
-    assert {Image.open(io.BytesIO(base64.b64decode(one))).size for one in shown} == {(20, 20)}
-    assert "orange" in page
-    assert page.count("<img ") == 6
-    assert '<span class="file">0-0.png</span>' in page
 
 
 def test_from_python_as_the_documentation_has_it(engram, hidden):

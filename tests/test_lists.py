@@ -55,7 +55,6 @@ def test_rows_that_cannot_be_used(engram, pictures, tmp_path):
     assert judged.err.splitlines()[:2] == told
     (tmp_path / "bad.csv").write_text("gone.png,rot\n")
     assert "no row of bad.csv can be used" in engram("learn", "m.engram", "bad.csv", "--skip-bad").err
-    assert "--watch takes a folder, and bad.csv is a list" in engram("learn", "m.engram", "bad.csv", "--watch").err
 
 
 def test_predicting_into_a_table(engram, pictures, tmp_path):

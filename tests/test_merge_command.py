@@ -33,16 +33,6 @@ def test_merge(engram, two, tmp_path):
     assert engram("undo", "out.engram", "--yes").err.startswith("undone: merged models")
 
 
-def test_merge_names(engram, two):
-    done = engram("merge", "a.engram", "garden.engram", "lake.engram", "--rename-clashes")
-    assert "red of lake.engram is called red (lake)" in done.err
-    done = engram("merge", "b.engram", "garden.engram", "lake.engram", "--prefix", "--json")
-    assert done.json["classes"] == ["garden-green", "garden-red", "lake-blue", "lake-red"]
-    assert done.json["renamed"][0] == {"model": "garden.engram", "old": "green", "new": "garden-green"}
-    both = engram("merge", "c.engram", "garden.engram", "lake.engram", "--prefix", "--rename-clashes")
-    assert (both.code, both.err) == (2, "error: choose one of --rename-clashes and --prefix\n")
-
-
 def test_merge_takes_files_that_are_there(engram, two):
     done = engram("merge", "out.engram", "garden.engram", "nowhere.engram")
     assert (done.code, done.err) == (2, "error: cannot read nowhere.engram: No such file or directory\n")
@@ -100,8 +90,7 @@ def test_statistics_merge_into_a_model_as_if_it_had_seen_the_pictures(engram, tm
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (("--statistics", "--watch"), "choose one of --watch, --statistics and --dask"),
-        (("--statistics", "--dask", "local"), "choose one of --watch, --statistics and --dask"),
+        (("--statistics", "--dask", "local"), "choose one of --statistics and --dask"),
         (("--min-count", "3"), "--min-count belongs to --statistics, and --block to --dask"),
         (("--block", "3"), "--min-count belongs to --statistics, and --block to --dask"),
         (("--statistics", "--min-count", "9"), "no class to write statistics of; red: 8 pictures can be read"),
@@ -124,7 +113,7 @@ def test_learn_on_a_cluster(engram, tmp_path):
     with distributed.LocalCluster(**workers, dashboard_address="127.0.0.1:0") as cluster:
         on = ("--dask", cluster.scheduler_address)
         done = engram("learn", "m.engram", folder, "--backbone", "averages", "--block", 4, "--json", *on)
-        assert [one["pictures"] for one in done.json["learned"]] == [5, 5]
+        assert [one["pictures"] for one in done.json["learned"]] == [6, 6]
         assert done.json["workers_lost"] == done.json["blocks_retried"] == 0
         more = engram("learn", "m.engram", "list.csv", *on)
         assert "knows 3 classes, 1 of them new" in more.err

@@ -158,18 +158,6 @@ def test_others_beyond_the_limit_say_how_to_read_them(engram, monkeypatch, tmp_p
     assert "--dask reads them elsewhere" in engram("learn", "m.engram", "p", "--max-pixels", 9, "--dask", "local").err
 
 
-def test_results_come_before_a_report_that_cannot_be_written(engram, tmp_path):
-    paint(tmp_path / "p", "red", "green")
-    engram("learn", "m.engram", "p", *NEW)
-    done = engram("evaluate", "m.engram", "p", "--html", "nowhere/out.html")
-    assert done.code == 2
-    assert "100.0% of 16 pictures right" in done.out
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("error: the report cannot be written to nowhere/out.html: ")
-    assert done.err.endswith("; give it another place with --html\n")
-    assert engram("evaluate", "m.engram", "p", "--html", "nowhere/out.html", "--json").json["accuracy"] == 1.0
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -577,11 +577,11 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         unknown_below: float | None = None,
         calibration: Iterable[Any] | None = None,
     ) -> dict[str, Any]:
-        """Write the model, backbone included, as one graph; PATH ends in .onnx, .pt2 or .tflite.
+        """Write the model, backbone included, as one graph; PATH ends in .onnx.
 
         Returns what the graph takes and gives. `unknown_below` is the familiarity below which it calls a picture not
-        known; without it, the method's own. With `calibration`, pictures like those it will be asked about, an ONNX
-        file computes in 8-bit integers. The model has to be on the CPU: load it with device="cpu".
+        known; without it, the method's own. With `calibration`, pictures like those it will be asked about, it computes
+        in 8-bit integers. The model has to be on the CPU: load it with device="cpu".
         """
         from engram.io.export import export
 

@@ -216,7 +216,7 @@ def test_page_stands_alone_and_can_be_read_without_eyes(html: str):
     assert not any(colour.lower() in html for colour in COLOURS if colour.lower() not in STYLE)  # named, for the dark
 
 
-STYLE = files("engram.html").joinpath("style.css").read_text(encoding="utf-8")
+STYLE = files("engram.bench.html").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def luminance(colour: str) -> float:

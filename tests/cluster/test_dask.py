@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from toys import TRAINED, averages, paint, quick_plan
 
+from engram.cluster import Cluster
 from engram.cluster.dask_job import connect, fill_on_cluster
 from engram.datasets import class_folders
-from engram.images import FeatureCache
+from engram.images import FeatureCache, Features
 from engram.nn.symmetric import unpack_triangle
-from engram.store import ImageUrl, Model, ModelStore, Plan, Step, learn_classes, learn_on_cluster
+from engram.store import ImageUrl, Model, ModelStore, Plan, Step, examine, learn_classes
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
-PLAN = {"settings": {"kept_bits": 32}}
+PLAN = {"settings": {"kept_bits": 32}, "holdout": 0.0}
 
 
 @pytest.fixture(scope="module")
@@ -55,24 +56,40 @@ def assert_same_model(one: Model, other: Model) -> None:
 def test_the_model_that_one_process_makes(tmp_path, folders, address):
     folders["red"][0].write_bytes(b"no picture")
     steps = []
-    report = learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, steps.append, block=4)
+    report = learn_classes(new(tmp_path), folders, quick_plan(**PLAN), steps.append, cluster=Cluster(address, 4))
     learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
     assert [(one.name, one.pictures, one.held_back, one.increment) for one in report.learned] == [
-        ("blue", 9, 1, 0), ("cyan", 9, 1, 0), ("green", 9, 1, 0), ("red", 8, 1, 0), ("white", 9, 1, 0),
+        ("blue", 10, 0, 0), ("cyan", 10, 0, 0), ("green", 10, 0, 0), ("red", 9, 0, 0), ("white", 10, 0, 0),
     ]  # fmt: skip
     assert [name for name, _ in report.unreadable] == [str(folders["red"][0])]
-    assert (report.check_new.pictures, report.check_new.accuracy) == (5, 1.0)
     assert (report.workers_lost, report.blocks_retried) == (0, 0)
     looked = [(step.done, step.total) for step in steps if step.stage == "look"]
-    assert looked[-1] == (45, 45)
+    assert looked[-1] == (50, 50)
     assert looked == sorted(looked)
     event = new(tmp_path).history()[0]
-    assert (event.what, sum(event.pictures.values()), event.checked, event.right) == ("base", 44, 5, 5)
+    assert (event.what, sum(event.pictures.values())) == ("base", 49)
     assert new(tmp_path).read().unknown_below() is not None
     assert not list(tmp_path.glob("*.blocks"))
     again = learn_classes(new(tmp_path), folders, quick_plan(**PLAN))
     assert sorted(again.known) == sorted(folders)
+
+
+def test_a_few_pictures_are_enough_to_judge_by(tmp_path, folders, address, monkeypatch):
+    monkeypatch.setattr("engram.store.learn._MOST_JUDGED", 25)
+    learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address))
+    health = examine(new(tmp_path).read(), {})
+    assert [one.pictures for one in health.classes.values()] == [5] * 5
+    assert health.overall() == (1.0, "leave-one-out")
+    assert new(tmp_path).read().clf.counts_.tolist() == [10] * 5
+
+
+def test_pictures_that_only_the_workers_can_read_are_not_enough(tmp_path, folders, address, monkeypatch):
+    nothing = Features(np.empty((0, 8), np.float32), np.empty(0, np.intp), [])
+    monkeypatch.setattr("engram.store.learn.extract", lambda *_, **__: nothing)
+    with pytest.raises(ValueError, match="none of the pictures"):
+        learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address))
+    assert not new(tmp_path).exists()
 
 
 def test_into_a_model_that_knows_something_all_at_once(tmp_path, folders, address):
@@ -82,17 +99,19 @@ def test_into_a_model_that_knows_something_all_at_once(tmp_path, folders, addres
         learn_classes(new(tmp_path, name), first, quick_plan(**PLAN))
     plan = quick_plan(**PLAN, more=True)
     rest = {**folders, **more}
-    report = learn_on_cluster(new(tmp_path), rest, plan, address, block=5)
+    report = learn_classes(new(tmp_path), rest, plan, cluster=Cluster(address, 5))
     learn_classes(new(tmp_path, "one"), rest, plan)
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
     assert report.known == ["green"]
-    assert [event.what for event in new(tmp_path).history()] == ["base", "more"]
-    assert new(tmp_path).undo().what == "more"
+    assert [event.what for event in new(tmp_path).history()] == ["base", "learn"]
+    assert new(tmp_path).undo().what == "learn"
     assert new(tmp_path).read().names == ["green", "red"]
     before = new(tmp_path).path.read_bytes()
-    nothing = learn_on_cluster(new(tmp_path), {"green": folders["green"]}, quick_plan(), address)
+    nothing = learn_classes(new(tmp_path), {"green": folders["green"]}, quick_plan(), cluster=Cluster(address))
     assert (nothing.learned, nothing.known) == ([], ["green"])
-    gone = learn_on_cluster(new(tmp_path), {"heron": [tmp_path / "list.txt"], "egret": []}, _touch(tmp_path), address)
+    gone = learn_classes(
+        new(tmp_path), {"heron": [tmp_path / "list.txt"], "egret": []}, _touch(tmp_path), cluster=Cluster(address)
+    )
     assert [name for name, _ in gone.skipped] == ["egret", "heron"]
     assert new(tmp_path).path.read_bytes() == before
 
@@ -103,9 +122,9 @@ def _touch(tmp_path: Path) -> Plan:
 
 
 def test_a_method_without_a_rule_for_the_unknown_is_calibrated_as_ever(tmp_path, folders, address):
-    plan = quick_plan(method="ncm", holdout=0.2)
-    for name, learn in (("m", learn_on_cluster), ("one", learn_classes)):
-        learn(new(tmp_path, name), folders, plan, *([address] if name == "m" else []))
+    plan = quick_plan(method="ncm", holdout=0.0)
+    for name, cluster in (("m", Cluster(address)), ("one", None)):
+        learn_classes(new(tmp_path, name), folders, plan, cluster=cluster)
     one, other = (new(tmp_path, name).read() for name in ("m", "one"))
     assert one.unknown_below() == pytest.approx(other.unknown_below(), abs=1e-3)
     assert one.pictures() == other.pictures()
@@ -118,23 +137,23 @@ def test_what_is_done_is_not_done_again_after_a_failure(tmp_path, folders, addre
     with monkeypatch.context() as patched:
         patched.setattr(ModelStore, "commit", commit)
         with pytest.raises(OSError, match="disk is full"):
-            learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, block=9)
+            learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address, 9))
     kept = sorted((tmp_path / "m.engram.blocks").iterdir())
-    assert len(kept) == 5
+    assert len(kept) == 6
     assert not new(tmp_path).exists()
     times = [path.stat().st_mtime_ns for path in kept]
     with monkeypatch.context() as patched:
-        patched.setattr("engram.store.learn_cluster.shutil.rmtree", lambda *_, **__: None)
-        learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), address, block=9)
+        patched.setattr("engram.store.learn.shutil.rmtree", lambda *_, **__: None)
+        learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address, 9))
     assert [path.stat().st_mtime_ns for path in kept] == times
-    assert new(tmp_path).read().clf.counts_.tolist() == [9] * 5
+    assert new(tmp_path).read().clf.counts_.tolist() == [10] * 5
 
 
 def test_addresses_instead_of_files(tmp_path, folders, address):
     urls = {name: [ImageUrl(f"file://{path}") for path in paths] for name, paths in folders.items()}
-    report = learn_on_cluster(new(tmp_path), urls, quick_plan(holdout=0), address)
+    report = learn_classes(new(tmp_path), urls, quick_plan(holdout=0), cluster=Cluster(address))
     assert [one.pictures for one in report.learned] == [10] * 5
-    assert learn_on_cluster(new(tmp_path), urls, quick_plan(holdout=0), address).known == sorted(folders)
+    assert learn_classes(new(tmp_path), urls, quick_plan(holdout=0), cluster=Cluster(address)).known == sorted(folders)
 
 
 def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders, address, monkeypatch):
@@ -150,12 +169,12 @@ def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders,
     monkeypatch.setattr("engram.cluster.dask_job.PATIENCE", 0.5)
     for plan, where, reason in refused:
         with pytest.raises(ValueError, match=reason):
-            learn_on_cluster(new(tmp_path), folders, plan, where)
+            learn_classes(new(tmp_path), folders, plan, cluster=Cluster(where))
     idle = distributed.LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0")
     with idle, pytest.raises(ValueError, match="has no workers; start some with dask worker"):
-        learn_on_cluster(new(tmp_path), folders, quick_plan(), idle.scheduler_address)
-    with pytest.raises(ValueError, match="none could be read"):
-        learn_on_cluster(new(tmp_path), {"a": [tmp_path / "list.txt"]}, _touch(tmp_path), address)
+        learn_classes(new(tmp_path), folders, quick_plan(), cluster=Cluster(idle.scheduler_address))
+    with pytest.raises(ValueError, match="at least one class, and found 0"):
+        learn_classes(new(tmp_path), {"a": [tmp_path / "list.txt"]}, _touch(tmp_path), cluster=Cluster(address))
     assert not new(tmp_path).exists()
     monkeypatch.setattr("engram.cluster.dask_job.find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"pip install 'engram-learn\[dask\]'"), connect("local"):
@@ -191,7 +210,9 @@ def test_workers_killed_three_times_at_random_moments(tmp_path):
                 os.kill(killed[-1], signal.SIGKILL)
                 moments.pop(0)
 
-        report = learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), cluster.scheduler_address, kill, block=3)
+        report = learn_classes(
+            new(tmp_path), folders, quick_plan(**PLAN), kill, cluster=Cluster(cluster.scheduler_address, 3)
+        )
     assert len(killed) == 3
     assert 1 <= report.workers_lost <= 3  # one that is killed before it has reported for work is not missed
     assert report.blocks_retried >= 1
@@ -207,6 +228,6 @@ def test_as_many_processes_as_asked_for():
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_processes_on_this_machine(tmp_path, folders, workers):
-    learn_on_cluster(new(tmp_path), folders, quick_plan(**PLAN), f"local:{workers}", block=4)
+    learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(f"local:{workers}", 4))
     learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())

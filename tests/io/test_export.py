@@ -2,10 +2,7 @@
 
 import json
 import sys
-import zipfile
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +36,8 @@ def pixels(paths: list[Path]) -> np.ndarray:
 
 
 def answer(path: Path, batch: np.ndarray) -> dict[str, np.ndarray]:
-    if path.suffix == ".onnx":
-        onnxruntime = pytest.importorskip("onnxruntime")
-        session = onnxruntime.InferenceSession(path)
-        return dict(zip(OUTPUTS, session.run(OUTPUTS, {"pictures": batch}), strict=True))
-    said = torch.export.load(path).module()(torch.from_numpy(np.ascontiguousarray(batch)))
-    return {name: each.numpy() for name, each in said.items()}
+    session = pytest.importorskip("onnxruntime").InferenceSession(path)
+    return dict(zip(OUTPUTS, session.run(OUTPUTS, {"pictures": batch}), strict=True))
 
 
 def run(path: Path, batch: np.ndarray) -> np.ndarray:
@@ -52,20 +45,14 @@ def run(path: Path, batch: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def exported(clf, tmp_path_factory) -> Callable[[str], tuple[Path, dict[str, Any]]]:
-    """The file of a kind, and what was said of it: made once."""
-
-    @cache
-    def make(suffix: str) -> tuple[Path, dict[str, Any]]:
-        out = tmp_path_factory.mktemp("exported") / f"m{suffix}"
-        return out, clf.export(out)
-
-    return make
+def exported(clf, tmp_path_factory) -> tuple[Path, dict[str, Any]]:
+    """The file, and what was said of it: made once."""
+    out = tmp_path_factory.mktemp("exported") / "m.onnx"
+    return out, clf.export(out)
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
-def test_pictures_in_similarities_out(suffix, clf, exported, pictures):
-    out, about = exported(suffix)
+def test_pictures_in_similarities_out(clf, exported, pictures):
+    out, about = exported
     assert about["difference"] <= TOLERANCE
     assert about["labels"] == ["blue", "green", "red"]
     expected = clf.decision_function(pictures)
@@ -74,9 +61,8 @@ def test_pictures_in_similarities_out(suffix, clf, exported, pictures):
     assert list(out.parent.iterdir()) == [out]
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
 @pytest.mark.parametrize("config", [{}, {"encoder": QUICK, "recency": 0.1}])
-def test_whitened_prototypes_in_a_graph(suffix, config, pictures, tmp_path):
+def test_whitened_prototypes_in_a_graph(config, pictures, tmp_path):
     """Which solves no triangular system, and whose space is computed beforehand: a model just read has none yet."""
     clf = IncrementalClassifier(config=config, backbone=averages(), random_state=0, device="cpu")
     names = [path.parent.name for path in pictures]
@@ -84,8 +70,8 @@ def test_whitened_prototypes_in_a_graph(suffix, config, pictures, tmp_path):
     expected = clf.decision_function(pictures)
     clf.save(tmp_path / "m.engram")
     read = IncrementalClassifier.load(tmp_path / "m.engram", backbone=averages(), device="cpu")
-    read.export(tmp_path / f"m{suffix}")
-    np.testing.assert_allclose(run(tmp_path / f"m{suffix}", pixels(pictures)), expected, atol=TOLERANCE)
+    read.export(tmp_path / "m.onnx")
+    np.testing.assert_allclose(run(tmp_path / "m.onnx", pixels(pictures)), expected, atol=TOLERANCE)
 
 
 def test_large_scores_are_compared_by_their_size(pictures, tmp_path):
@@ -100,7 +86,7 @@ def test_large_scores_are_compared_by_their_size(pictures, tmp_path):
 
 def test_labels_and_preprocessing_are_in_the_metadata(exported):
     onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(exported(".onnx")[0])
+    session = onnxruntime.InferenceSession(exported[0])
     metadata = session.get_modelmeta().custom_metadata_map
     assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
     assert json.loads(metadata["preprocess"])["size"] == 16
@@ -109,13 +95,9 @@ def test_labels_and_preprocessing_are_in_the_metadata(exported):
     assert all(isinstance(side, str) for side in given.shape[:3])  # free
     assert json.loads(metadata["unknown_below"]) is None  # this method has no rule
     assert metadata["licence"].startswith("the network's published weights: see where")
-    extra = {"engram.json": ""}
-    torch.export.load(exported(".pt2")[0], extra_files=extra)
-    assert json.loads(extra["engram.json"])["labels"] == ["blue", "green", "red"]
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
-def test_a_graph_that_answers_otherwise_is_not_written(suffix, clf, tmp_path, monkeypatch):
+def test_a_graph_that_answers_otherwise_is_not_written(clf, tmp_path, monkeypatch):
     real = Graph.forward
 
     def forward(self, pictures):
@@ -123,7 +105,7 @@ def test_a_graph_that_answers_otherwise_is_not_written(suffix, clf, tmp_path, mo
         return said | {"similarities": said["similarities"] * (1 + 1e-3)}
 
     monkeypatch.setattr(Graph, "forward", forward)
-    out = tmp_path / f"m{suffix}"
+    out = tmp_path / "m.onnx"
     out.write_bytes(b"before")
     with pytest.raises(ModelFileError, match="differ from the model's by"):
         clf.export(out)
@@ -144,17 +126,16 @@ def test_without_onnx_the_remedy_is_named(clf, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
-def test_from_pixels_to_a_label(suffix, pictures, tmp_path):
+def test_from_pixels_to_a_label(pictures, tmp_path):
     """Pictures of any size, as they are; the answers are those of `predict`, with all that belongs to them."""
     names = [path.parent.name for path in pictures]
     clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
     below = float(np.median(clf.familiarity(pictures)))
-    about = clf.export(tmp_path / f"m{suffix}", unknown_below=below)
+    about = clf.export(tmp_path / "m.onnx", unknown_below=below)
     assert about["unknown_below"] == below
     for crop in ((0, 0, 28, 20), (0, 0, 17, 20), (3, 1, 28, 14)):  # wide, tall, and smaller than it looks at them
         shown = [Image.open(path).crop(crop) for path in pictures]
-        said = answer(tmp_path / f"m{suffix}", np.stack([np.asarray(one) for one in shown]))
+        said = answer(tmp_path / "m.onnx", np.stack([np.asarray(one) for one in shown]))
         np.testing.assert_allclose(said["similarities"], clf.decision_function(shown), atol=0.02)
         np.testing.assert_allclose(said["probabilities"], clf.predict_proba(shown), atol=0.02)
         np.testing.assert_allclose(said["familiarity"], clf.familiarity(shown), atol=0.2)
@@ -163,7 +144,7 @@ def test_from_pixels_to_a_label(suffix, pictures, tmp_path):
     assert 0 < said["known"].sum() < len(said["known"])
 
 
-def test_the_label_is_text_in_onnx(pictures, tmp_path):
+def test_the_label_is_text(pictures, tmp_path):
     """So that a browser and C++ need no JSON; also if names have letters of all the world."""
     onnxruntime = pytest.importorskip("onnxruntime")
     names = [{"red": "سرخ", "green": "grün", "blue": "青"}[path.parent.name] for path in pictures]
@@ -198,8 +179,6 @@ def test_integers_answer_nearly_as_floats_do(pictures, tmp_path):
     metadata = onnxruntime.InferenceSession(tmp_path / "int8.onnx").get_modelmeta().custom_metadata_map
     assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["float.onnx", "int8.onnx"]
-    with pytest.raises(ValueError, match="only an ONNX file can be made of 8-bit integers"):
-        clf.export(tmp_path / "m.pt2", calibration=pictures)
     with pytest.raises(ValueError, match="no pictures to calibrate"):
         clf.export(tmp_path / "m.onnx", calibration=[])
     assert len(list(tmp_path.iterdir())) == 2
@@ -210,37 +189,9 @@ def test_what_no_graph_can_resize_is_taken_at_its_own_size(interpolation, pictur
     seen = averages()
     seen.preprocess = replace(seen.preprocess, interpolation=interpolation)
     clf = IncrementalClassifier("ncm", backbone=seen, device="cpu").fit(pictures, [p.parent.name for p in pictures])
-    about = clf.export(tmp_path / "m.pt2")
+    about = clf.export(tmp_path / "m.onnx")
     size = "16, 16" if interpolation == "lanczos" else "height, width"
     assert about["input"] == f"pictures: uint8 (batch, {size}, 3), RGB"
     np.testing.assert_allclose(
-        run(tmp_path / "m.pt2", pixels(pictures)), clf.decision_function(list(pixels(pictures))), atol=1e-3
+        run(tmp_path / "m.onnx", pixels(pictures)), clf.decision_function(list(pixels(pictures))), atol=1e-3
     )
-
-
-def test_tensorflow_lite_takes_one_picture_of_the_networks_size(pictures, tmp_path):
-    pytest.importorskip("litert_torch", reason="takes litert-torch: pip install 'engram-learn[tflite]'")
-    from engram.io.tflite_file import open_runner
-
-    names = [path.parent.name for path in pictures]
-    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu").fit(pictures, names)
-    about = clf.export(tmp_path / "m.tflite")
-    assert about["input"] == "pictures: uint8 (1, 16, 16, 3), RGB"
-    assert about["difference"] <= TOLERANCE
-    ask = open_runner(tmp_path / "m.tflite")
-    for picture, name in list(zip(pixels(pictures), names, strict=True))[::5]:
-        said = ask(pictures=np.ascontiguousarray(picture[None]))
-        assert clf.classes_[said["best"]].tolist() == [name]
-        np.testing.assert_allclose(said["probabilities"], clf.predict_proba(picture[None]), atol=TOLERANCE)
-    with zipfile.ZipFile(tmp_path / "m.tflite") as attached:
-        assert attached.read("labels.txt").decode().split() == ["blue", "green", "red"]
-        assert json.loads(attached.read("engram.json"))["unknown_below"] == clf.unknown_below()
-    with pytest.raises(ValueError, match="only an ONNX file"):
-        clf.export(tmp_path / "n.tflite", calibration=pictures)
-
-
-def test_without_litert_the_remedy_is_named(clf, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "litert_torch", None)
-    with pytest.raises(ValueError, match=r"pip install 'engram-learn\[tflite\]'"):
-        clf.export(tmp_path / "m.tflite")
-    assert not list(tmp_path.iterdir())

@@ -118,7 +118,7 @@ def test_a_model_file_has_nothing_fetched_unless_one_allows_it(engram, taught, t
         ["predict", "m.engram", picture],
         ["evaluate", "m.engram", "p"],
         ["learn", "m.engram", "p"],
-        ["export", "m.engram", "m.pt2"],
+        ["export", "m.engram", "m.onnx"],
     ):
         done = engram(*command)
         assert (done.code, asked) == (2, []), done.err

@@ -1,7 +1,6 @@
 """Learning from folders: what is learned, what is saved when, what is checked and calibrated."""
 
 import json
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from engram.backbones import registry
 from engram.datasets import class_folders
 from engram.images import extract
 from engram.io import model_file
-from engram.store import ImageBytes, ModelStore, Step, learn_classes, watch_folder
+from engram.store import ImageBytes, ModelStore, Step, learn_classes
 from engram.store.holdout import hold_back, lower_quantile
 from engram.store.image_bytes import fingerprint
 from engram.testing import assert_same_state
@@ -111,9 +110,6 @@ def test_one_class_is_enough_to_begin_with_where_nothing_is_trained(tmp_path):
     assert place.info()["unknown"] is None
     report = learn_classes(place, folders, quick_plan())
     assert (report.names, report.check_known.accuracy, report.check_new.accuracy) == (["red", "green"], 1.0, 1.0)
-    watched = ModelStore(tmp_path / "w.engram", device="cpu")
-    seen = watch_folder(watched, paint(tmp_path / "w", "cyan"), quick_plan(), every=0)
-    assert next(seen).names == ["cyan"]
 
 
 def test_pictures_with_a_wrong_label_are_named_once_they_are_learned(tmp_path):
@@ -181,7 +177,6 @@ def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_pat
 
 
 def test_the_backbone_is_built_once_and_the_model_read_once(tmp_path, monkeypatch):
-    """Per call; and `watch_folder` builds it once for all that it learns."""
     built, read = [], []
     monkeypatch.setitem(registry._BUILDERS, "averages", lambda weights=None: (built.append(1), averages())[1])
     real = model_file.read
@@ -192,11 +187,6 @@ def test_the_backbone_is_built_once_and_the_model_read_once(tmp_path, monkeypatc
     report = learn_classes(place, class_folders(paint(root, "blue", "cyan")), quick_plan())
     assert report.names == ["green", "red", "blue", "cyan"]
     assert (len(built), read.count("m.engram")) == (2, 1)
-    seen = watch_folder(place, paint(root, "white"), quick_plan(), every=0)
-    assert [one.name for one in next(seen).learned] == ["white"]
-    paint(root, "black")
-    assert next(seen).names[-1] == "black"
-    assert (len(built), read.count("m.engram")) == (3, 4)  # what is known, learn, learn
 
 
 def test_a_model_goes_on_with_a_backbone_that_was_given(place, tmp_path):
@@ -341,22 +331,6 @@ def test_a_folder_is_recognised_and_taken_for_no_other(tmp_path):
             Image.new("RGB", (90, 60), colour).save(path)
         marks.add(fingerprint("red", bitmaps))
     assert len(marks) == 2
-
-
-def test_watching_learns_what_appears(tmp_path):
-    place, root = ModelStore(tmp_path / "m.engram", device="cpu"), tmp_path / "in"
-    paint(root, "red", "green", "blue")
-    seen = watch_folder(place, root, quick_plan(**TRAINED), every=0.05)
-    assert [one.name for one in next(seen).learned] == ["blue", "green", "red"]
-    (root / "junk").mkdir()
-    (root / "junk" / "no.png").write_bytes(b"nothing")
-    threading.Timer(0.2, paint, (root, "cyan")).start()
-    reports = [next(seen)]
-    while not reports[-1].learned:
-        reports.append(next(seen))
-    assert [one.name for one in reports[-1].learned] == ["cyan"]
-    assert sum(len(report.skipped) for report in reports) == 1  # the hopeless folder is tried once
-    assert place.read().names == ["blue", "green", "red", "cyan"]
 
 
 def test_nothing_of_a_picture_is_in_the_notes(place, tmp_path):

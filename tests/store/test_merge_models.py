@@ -12,7 +12,6 @@ from engram.datasets import class_folders
 from engram.images import extract
 from engram.store import Event, MergeSource, Model, ModelStore, Notes, examine, learn_classes, merge_models, plan_merge
 from engram.store.history import ClassRecord
-from engram.store.merge import Naming
 from engram.testing import assert_same_state
 
 EXACT = {"settings": {"kept_bits": 64}, "holdout": 0.0}
@@ -47,7 +46,7 @@ def pictures_of(*places: ModelStore) -> tuple[np.ndarray, list[str]]:
 
 def test_the_merged_file_is_what_one_model_would_have_learned(tmp_path, garden, lake):
     done = merge_models(out(tmp_path), [garden.path, lake.path])
-    assert (done.added, done.joined, done.renamed, done.twice) == ({"blue": 8}, {"red": 8}, (), ())
+    assert (done.added, done.joined, done.twice) == ({"blue": 8}, {"red": 8}, ())
     merged = out(tmp_path).read()
     assert merged.pictures() == {"green": 8, "red": 16, "blue": 8}
     X, y = pictures_of(garden, lake)
@@ -70,63 +69,34 @@ def test_histories_are_merged_in_order_of_time_and_folders_stay_known(tmp_path, 
     assert out(tmp_path).read().notes.increments() == 1
 
 
-def test_notes_of_both_in_order_of_time_under_the_names_of_now(garden, lake):
+def test_notes_of_both_in_order_of_time(garden, lake):
     """A class known to both was learned when the first of them learned it."""
     mine = Notes(history=(Event("2", "base", {"red": 1}), Event("4", "forget", {"old": 1})),
                  classes={"red": ClassRecord("2", 0, {"a": 0.0})})  # fmt: skip
     theirs = Notes(history=(Event("1", "base", {"ruby": 1}), Event("3", "rename", {"ruby": 0}, new_name="red")),
                    classes={"red": ClassRecord("1", 7, {"b": 0.1})})  # fmt: skip
-
-    def merged(naming: Naming) -> Notes:
-        sources = [MergeSource("x.engram", replace(garden.read(), notes=mine)),
-                   MergeSource("y.engram", replace(lake.read(), notes=theirs))]  # fmt: skip
-        return plan_merge(sources, naming).model.notes
-
-    joined = merged("join")
+    sources = [MergeSource("x.engram", replace(garden.read(), notes=mine)),
+               MergeSource("y.engram", replace(lake.read(), notes=theirs))]  # fmt: skip
+    joined = plan_merge(sources).model.notes
     assert [event.when for event in joined.history[:-1]] == ["1", "2", "3", "4"]
     assert joined.classes == {"red": ClassRecord("1", 7, {"a": 0.0, "b": 0.1})}
-    apart = merged("prefix")
-    assert apart.history[2].new_name == "y-red"
-    assert apart.history[1].pictures == {"x-red": 1}
-    assert apart.classes == {"x-red": mine.classes["red"], "y-red": theirs.classes["red"]}
 
 
 def test_the_same_folder_in_both_is_told(tmp_path, garden):
     copy = ModelStore(tmp_path / "copy.engram", device="cpu")
     copy.path.write_bytes(garden.path.read_bytes())
     copy.forget("green")
-    done = merge_models(out(tmp_path), [garden.path, copy.path], "rename")
-    assert done.twice == (("red (copy)", str(garden.path), str(copy.path)),)
-    assert done.model.pictures() == {"green": 8, "red": 8, "red (copy)": 8}
+    done = merge_models(out(tmp_path), [garden.path, copy.path])
+    assert done.twice == (("red", str(garden.path), str(copy.path)),)
+    assert done.model.pictures() == {"green": 8, "red": 16}
 
 
-@pytest.mark.parametrize(
-    ("naming", "expected"),
-    [
-        ("join", ["green", "red", "blue"]),
-        ("rename", ["green", "red", "blue", "red (lake)"]),
-        ("prefix", ["garden-green", "garden-red", "lake-blue", "lake-red"]),
-    ],
-)
-def test_names_that_both_have(tmp_path, garden, lake, naming, expected):
-    garden.rename("green", "moss")
-    garden.rename("moss", "green")
-    done = merge_models(out(tmp_path), [garden.path, lake.path], naming)
-    merged = out(tmp_path)
-    assert done.model.names == merged.read().names == expected
-    assert set(merged.read().notes.classes) == set(expected)
-    assert garden.read().names == ["green", "red"]  # the models themselves are left alone
-    if naming != "join":
-        merged.forget(expected[-1], for_good=True)
-        assert not any(expected[-1] in event.pictures for event in merged.history())
-        assert any("lake" not in name and "red" in name for event in merged.history() for name in event.pictures)
-
-
-def test_models_of_one_file_name_stay_apart(tmp_path, garden):
-    (tmp_path / "other").mkdir()
-    twin = teach(tmp_path / "other" / "garden.engram", "red", seed=2)
-    done = merge_models(out(tmp_path), [garden.path, twin.path], "prefix")
-    assert done.model.names == ["garden-green", "garden-red", "garden-red 2"]
+def test_a_class_that_was_renamed_before_stays_apart(tmp_path, garden, lake):
+    lake.rename("red", "rose")
+    files = {place.path: place.path.read_bytes() for place in (garden, lake)}
+    done = merge_models(out(tmp_path), [garden.path, lake.path])
+    assert done.model.pictures() == out(tmp_path).read().pictures() == {"green": 8, "red": 8, "blue": 8, "rose": 8}
+    assert {path: path.read_bytes() for path in files} == files  # the models themselves are left alone
 
 
 def test_into_an_existing_model_with_a_way_back(tmp_path, garden, lake):
@@ -180,12 +150,10 @@ def test_a_similarity_calibrated_for_one_is_not_taken_for_all(tmp_path):
     assert_same_state(merged.clf.learner_.state(), out(tmp_path).read().clf.learner_.state())
 
 
-def test_numbers_for_names_cannot_be_prefixed(tmp_path):
+def test_models_whose_classes_are_numbers_can_be_merged(tmp_path):
     for name in ("a", "b"):
         IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), [1] * 8).save(tmp_path / f"{name}.engram")
     paths = [tmp_path / "a.engram", tmp_path / "b.engram"]
-    with pytest.raises(ValueError, match="classes are numbers"):
-        merge_models(out(tmp_path), paths, "prefix")
     assert merge_models(out(tmp_path), paths).model.pictures() == {"1": 16}
     assert Model(IncrementalClassifier(), Notes()).names == []
 

@@ -49,8 +49,7 @@ def model_view(names: list[str], **fields: Any) -> dict[str, Any]:
         neighbours = [{"name": names[j], "similarity": 0.9 - 0.1 * k} for k, j in enumerate(near)]
         classes.append({
             "name": name, "pictures": 24, "learned": "2026-05-03T10:20:30+00:00", "increment": i, "hue": (i * 47) % 360,
-            "x": float(places[i, 0]), "y": float(places[i, 1]), "neighbours": neighbours,
-            "health": health(0.96, wren=0.04) if i else health(1.0),
+            "neighbours": neighbours, "health": health(0.96, wren=0.04) if i else health(1.0),
         })  # fmt: skip
     change = {"when": "2026-05-03T10:20:30+00:00", "what": "learn", "pictures": {names[-1]: 24} if names else {},
               "seconds": 2.0, "new_name": None, "bytes": 3_000_000, "checked": 0, "right": 0, "accuracy": None,
@@ -60,7 +59,6 @@ def model_view(names: list[str], **fields: Any) -> dict[str, Any]:
         "bytes_per_class": 5000, "bytes_by_group": {}, "example_bytes": 0, "keeps_examples": False,
         "backbone": "efficientnet_lite0:joined@224", "trains": False, "can_learn": True, "can_undo": True,
         "can_redo": False, "can_leave_out": True, "can_export": True, "problem": None,
-        "map_shows": 0.71 if len(names) > 1 else None,
         "unknown": {"below": 0.1, "share": 0.05, "rule": "leave-one-out", "pictures": None, "adjustable": True},
         "accuracy": {"share": 0.94, "pictures": 24 * len(names), "classes": len(names), "basis": "leave-one-out"},
         "classes": classes, "built_in": None, "history": [change],

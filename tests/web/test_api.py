@@ -18,12 +18,12 @@ from conftest import PLAN, QUICK, TRAINED, ended, form, wait_for
 from drawings import draw, drawings
 
 from engram import IncrementalClassifier
-from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, new_model, predict_images
+from engram.store import ImageBytes, ModelStore, Plan, examine, learn_classes, model_card, new_model, predict_images
 from engram.store.lock import model_lock
 from engram.testing import blobs
-from engram.web.class_map import classical_mds, hue_of, map_classes
 from engram.web.connections import PageServer
 from engram.web.limits import Limits
+from engram.web.neighbours import nearest_classes
 from engram.web.predictor import Predictor
 from engram.web.queue import Lesson
 
@@ -115,7 +115,6 @@ def test_answers_are_the_librarys(open_client, model):
     assert said["milliseconds"] > 0
     assert said["unknown_below"] == place.unknown_below()
     assert client.get("/api/model").json()["unknown"] == place.describe_unknown()
-    assert "About 5 % of pictures of known classes are called unknown." in client.get("/api/model/report").text
 
 
 def test_only_these_answers(open_client, model):
@@ -249,10 +248,9 @@ def test_downloads(open_client, model, taught_bytes):
     file = client.get("/api/model/file")
     assert file.content == taught_bytes
     assert file.headers["content-disposition"] == "attachment; filename*=UTF-8''shapes.engram"
-    report = client.get("/api/model/report").text
-    for text in ("circle", "stripes", "dots", "base", "<b>18</b>", "nearest classes"):
-        assert text in report
-    assert "<script" not in report
+    card = client.get("/api/model/card")
+    assert card.text == model_card(ModelStore(model, device="cpu"))
+    assert card.headers["content-disposition"] == "attachment; filename*=UTF-8''shapes.md"
 
 
 @pytest.mark.slow
@@ -326,53 +324,12 @@ def test_answers_do_not_wait_in_the_network(engram, model, monkeypatch):
     assert at_once == [True]
 
 
-def test_a_map_keeps_the_distances_of_what_lies_in_a_plane():
-    points = np.random.default_rng(0).normal(size=(7, 2))
-    distances = np.linalg.norm(points[:, None] - points[None], axis=2)
-    places, shown = classical_mds(distances)
-    np.testing.assert_allclose(np.linalg.norm(places[:, None] - places[None], axis=2), distances, atol=1e-9)
-    assert shown == pytest.approx(1)
-    solid = np.random.default_rng(1).normal(size=(30, 6))
-    _, less = classical_mds(np.linalg.norm(solid[:, None] - solid[None], axis=2))
-    spectrum = np.sort(np.linalg.eigvalsh(np.cov(solid.T)))[::-1]  # principal components are the same projection
-    assert less == pytest.approx(spectrum[:2].sum() / spectrum.sum())
-
-
-def test_places_of_few_classes_and_of_many():
-    empty = map_classes(np.empty((0, 8)), [])
-    assert (empty.places, empty.shown) == ([], 1.0)
-    (one,) = map_classes(np.ones((1, 8)), "a").places
-    assert (one.x, one.y, one.neighbours) == (0, 0, [])
-    means = np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0, 0, 1], [0, 0, -2]])
-    places = map_classes(means, "abcd").places
-    assert places[0].neighbours[0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
-    assert [j for j, _ in places[3].neighbours] == [0, 1, 2]  # the opposite comes last
-
-
-def test_a_map_stays_where_it_was_when_a_class_comes_or_goes():
-    vectors = np.random.default_rng(0).normal(size=(7, 3))
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    first = map_classes(vectors[:6], "abcdef")
-    turned = {name: (-at.y, at.x) for name, at in zip("abcdef", first.places, strict=True)}  # a quarter turn
-    again = map_classes(vectors[:6], "abcdef", turned)
-    for name, at in zip("abcdef", again.places, strict=True):
-        np.testing.assert_allclose((at.x, at.y), turned[name], atol=1e-3)
-    mirrored = {name: (-at.x, at.y) for name, at in zip("abcdef", first.places, strict=True)}
-    for name, at in zip("abcdef", map_classes(vectors[:6], "abcdef", mirrored).places, strict=True):
-        np.testing.assert_allclose((at.x, at.y), mirrored[name], atol=1e-3)
-    grown, alone = map_classes(vectors, "abcdefg", turned), map_classes(vectors, "abcdefg")
-
-    def moved(found):
-        now = np.array([(at.x, at.y) for at in found.places[:6]])
-        return np.linalg.norm(now - np.array(list(turned.values())))
-
-    assert moved(grown) < moved(alone) / 2
-    distances = [
-        np.linalg.norm(np.subtract((a.x, a.y), (b.x, b.y))) for a in grown.places for b in grown.places
-    ]  # turning changes none of them
-    same = [np.linalg.norm(np.subtract((a.x, a.y), (b.x, b.y))) for a in alone.places for b in alone.places]
-    np.testing.assert_allclose(distances, same, atol=1e-3)
-    assert hue_of("wren") == hue_of("wren") != hue_of("Wren")
+def test_the_nearest_classes_come_first_and_the_opposite_last():
+    assert nearest_classes(np.ones((1, 8))) == [[]]
+    vectors = np.array([[1.0, 0, 0], [0.9, 0.1, 0], [0, 0, 1], [0, 0, -2], [0, 0, 0]])
+    near = nearest_classes(vectors)
+    assert near[0][0] == (1, pytest.approx(0.9 / np.hypot(0.9, 0.1), abs=1e-4))
+    assert [[j for j, _ in near[row]] for row in (2, 3)] == [[0, 1, 4], [0, 1, 4]]
 
 
 def test_a_slim_model_answers_but_cannot_learn(open_client, model):
@@ -386,7 +343,7 @@ def test_a_slim_model_answers_but_cannot_learn(open_client, model):
 
 
 @pytest.mark.parametrize(("method", "settings"), [("1nn", {}), ("finetune", {"base_epochs": 3})])
-def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method, settings):
+def test_a_method_without_class_vectors_has_no_neighbours(open_client, tmp_path, method, settings):
     """Nor does it count pictures, and its scores are no cosines: nothing is made up instead."""
     store, plan = ModelStore(tmp_path / "m.engram", device="cpu"), Plan(method=method, settings=settings, holdout=0)
     learn_classes(
@@ -394,10 +351,9 @@ def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method
     )
     client = open_client(store.path, plan=plan)
     model = client.get("/api/model").json()
-    assert model["map_shows"] is None
     for one in model["classes"]:
         assert one["pictures"] is None
-        assert [one[field] for field in ("health", "x", "y", "neighbours")] == [None, None, None, []]
+        assert (one["health"], one["neighbours"]) == (None, [])
         assert 0 <= one["hue"] < 360
     number = client.post("/api/lessons", **form({"stripes": drawings("stripes", 6)})).json()["number"]
     assert ended(client, number)["state"] == "done"
@@ -405,10 +361,6 @@ def test_a_method_without_class_vectors_has_no_map(open_client, tmp_path, method
     (expected,) = predict_images(store.read(), [draw("stripes", 50)], top=5, device="cpu")
     assert [one["label"] for one in said["top"]] == [one.label for one in expected.top]
     assert said["similarity"] == pytest.approx(expected.similarity, abs=2e-2)
-    report = client.get("/api/model/report").text
-    assert "stripes" in report
-    assert "nearest classes" not in report
-    assert ("of feature vectors of pictures" in report) is (method == "1nn")
 
 
 def test_a_plan_that_cannot_work_fails_its_lesson(open_client, tmp_path):
@@ -579,5 +531,5 @@ def test_classes_that_came_with_the_backbone_are_one_group(open_client, tmp_path
     model = client.get("/api/model").json()
     assert [one["name"] for one in model["classes"]] == ["circle", "dots", "lion"]
     assert model["built_in"]["classes"] == 999  # the lion that was taught takes the other's place
-    assert all(one["x"] is not None and one["health"] for one in model["classes"])
+    assert all(one["neighbours"] and one["health"] for one in model["classes"])
     assert ask(client, draw("dots", 9)).json()["answers"][0]["label"] == "dots"

@@ -72,9 +72,6 @@ def test_the_whole_story(serve, visit, tmp_path):
     page.locator("#try input[type=file]").set_input_files(files("triangle", 1, first=50))
     unknown = page.locator("#answers .answer").first
     expect(unknown.locator("strong")).to_have_text("Unknown")
-    for number in range(2):
-        page.locator(".dot").nth(number).focus()
-        expect(page.locator("#map-names")).to_contain_text("looks most like")
     expect(page.locator("#bytes")).to_contain_text("For the classes")
     page.get_by_role("button", name="What is taken for what").click()
     expect(page.locator("#confusion tbody tr")).to_have_count(5)
@@ -107,7 +104,7 @@ def test_the_whole_story(serve, visit, tmp_path):
     assert Path(taken.value.path()).read_bytes() == server.model.read_bytes()
     assert taken.value.suggested_filename == "shapes.engram"
     with page.expect_download() as taken:
-        page.get_by_role("link", name="Report").click()
+        page.get_by_role("link", name="Model card").click()
     assert "test pattern" in Path(taken.value.path()).read_text()
     page.get_by_label("Language").select_option("fa")
     expect(page.locator("html")).to_have_attribute("dir", "rtl")
@@ -231,13 +228,13 @@ def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_ther
     expect(page.locator(".lesson.learning", has_text="square")).to_contain_text("round")
 
 
-def test_a_method_without_class_vectors_has_no_map(run, visit, tmp_path):
+def test_a_method_without_class_vectors_is_taught_and_asked(run, visit, tmp_path):
     page = visit(run(plan=replace(PLAN, method="1nn"), path=tmp_path / "new.engram"))
     fill(page, "circle", 5)
     fill(page, "dots", 5, which=1)
     page.locator("#send").click()
     expect(page.locator(".card")).to_have_count(2)
-    expect(page.locator("#map-view")).to_be_hidden()
+    expect(page.locator(".alike")).to_have_count(0)
     assert "null" not in page.locator("main").inner_text()
     expect(page.locator("#bytes")).to_contain_text("Numbers of every picture")
     page.locator("#try input[type=file]").set_input_files(files("dots", 1, first=50))

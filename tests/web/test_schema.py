@@ -35,7 +35,7 @@ OPERATIONS = {
     ("DELETE", "/api/lessons/{number}"), ("GET", "/api/events"), ("POST", "/api/forget"), ("POST", "/api/rename"),
     ("POST", "/api/undo"), ("POST", "/api/redo"), ("POST", "/api/unknown"), ("GET", "/api/state"),
     ("GET", "/api/confusion"), ("POST", "/api/merge"),
-    ("GET", "/api/model/file"), ("GET", "/api/model/onnx"), ("GET", "/api/model/report"),
+    ("GET", "/api/model/file"), ("GET", "/api/model/onnx"), ("GET", "/api/model/card"),
 }  # fmt: skip
 # The stream of events does not end, and the export takes some seconds: test_api.py has both.
 NOT_FUZZED = {("GET", "/api/events"), ("GET", "/api/model/onnx")}

@@ -10,10 +10,10 @@ from statistics import mean, median
 
 from engram.bench.drawing import Figure, can_draw, save_png, svg
 from engram.bench.figures import FLAVOURS, accuracy, confusion, costs, memory, psi
+from engram.bench.html import Cell, document, table, tiles
 from engram.bench.results import IDEALS, Group, Json, Run, count_verdicts, dataset_title, group, load
 from engram.bench.tables import psi_columns
 from engram.bench.units import count, seconds, size, spread
-from engram.html import Cell, document, table, tiles
 
 _ABOUT = {
     "psi": (

@@ -9,6 +9,7 @@ from statistics import fmean, median
 from engram.bench import published
 from engram.bench.drawing import can_draw, save_png
 from engram.bench.figures import FLAVOURS, costs, curves, psi
+from engram.bench.html import Cell, Content
 from engram.bench.learners import METHODS
 from engram.bench.results import (
     MARKS,
@@ -26,7 +27,6 @@ from engram.bench.results import (
 )
 from engram.bench.schema import PSI
 from engram.bench.units import size, spread
-from engram.html import Cell, Content
 from engram.learner import GROUPS
 
 NOTHING = "–"

@@ -1,13 +1,13 @@
 """engram evaluate: how often the model is right."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from engram.cli.app import NOTHING, app, cell, complain, note, print_json, progress
+from engram.cli.app import NOTHING, app, cell, complain, note, print_json, printable, progress
 from engram.cli.options import (
     MAIN,
     AllowDownload,
@@ -21,19 +21,21 @@ from engram.cli.options import (
     MaxPixels,
     SkipBad,
     open_store,
+    percent,
 )
 from engram.cli.sources import detected_boxes, listed_pictures, tell_left_out
 
 if TYPE_CHECKING:
     from engram.store.learn import Classes
 
+_LISTED = 20  # pictures
 _EXAMPLES = """Examples:
 
 engram evaluate birds.engram test/
 
 engram evaluate birds.engram test.csv                          # lines like garden/1.jpg,wren
 
-engram evaluate birds.engram test/ --html birds.html --json > birds.json"""
+engram evaluate birds.engram test/ --json > birds.json"""
 
 
 @app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
@@ -44,22 +46,20 @@ def evaluate(
     detections: DetectionsFile = None,
     detection_threshold: DetectionThreshold = None,
     images: ImagesFolder = None,
-    html: Annotated[Path, typer.Option(help="Where to write the report.")] = Path("engram-evaluation.html"),
     max_pixels: MaxPixels = None,
     device: Device = "auto",
     allow_download: AllowDownload = False,
     as_json: AsJson = False,
 ) -> None:
-    """Count how often the model is right, class by class, and show what it takes for what.
+    """Count how often the model is right, class by class, and list the pictures that it takes for something else.
 
-    The report is one file with small copies of the pictures that were taken for something else. Judge with pictures the
-    model has not learned from.
+    Judge with pictures the model has not learned from.
     """
     boxes = detected_boxes(detections, images, detection_threshold)
     classes = _pictures(folder, skip_bad)
 
+    from engram.images import source_name
     from engram.store import crop_classes, evaluate_images
-    from engram.store.evaluation_page import write_evaluation_page
 
     if boxes is not None:
         classes, without = crop_classes(classes, boxes)
@@ -84,13 +84,11 @@ def evaluate(
             known = " (not known to the model)" if name in result.strange else ""
             table.add_row(cell(name + known), f"{total:,}", f"{right / total:.1%}", cell(other))
         Console().print(table)
-    try:
-        write_evaluation_page(html, result, model=str(model), folder=str(folder))
-    except OSError as error:
-        raise ValueError(
-            f"the report cannot be written to {html}: {error.strerror or error}; give it another place with --html"
-        ) from error
-    note(f"report with {len(result.wrong):,} pictures that were taken for something else: {html}")
+        for wrong in sorted(result.wrong, key=lambda mistake: -mistake.probability)[:_LISTED]:
+            taken = f"{wrong.truth}, taken for {wrong.answer} ({percent(wrong.probability)})"
+            typer.echo(printable(f"{source_name(wrong.image)}: {taken}"))
+        if len(result.wrong) > _LISTED:
+            note(f"the {_LISTED} surest of {len(result.wrong):,} that were taken for something else; --json has all")
 
 
 def _pictures(folder: Path, skip_bad: bool) -> "Classes":

@@ -14,25 +14,19 @@ _EXPORT = """Examples:
 
 engram export birds.engram birds.onnx                    # needs pip install 'engram-learn\\[onnx]'
 
-engram export birds.engram birds.onnx --int8 pictures/   # smaller, and faster on small devices
-
-engram export birds.engram birds.tflite                  # needs pip install 'engram-learn\\[tflite]'
-
-engram export birds.engram birds.pt2                     # for torch.export.load"""
+engram export birds.engram birds.onnx --int8 pictures/   # smaller, and faster on small devices"""
 _MOST = 100  # pictures to calibrate with; more take longer and say no more
 
 
 @app.command(epilog=_EXPORT, rich_help_panel=MAIN)
 def export(
     model: ExistingModel,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="A file ending in .onnx, .pt2 or .tflite.", show_default=False)
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A file ending in .onnx.", show_default=False)],
     int8: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Compute the network in 8-bit integers, scaled by the pictures in FOLDER (ONNX only). They should be "
+            help="Compute the network in 8-bit integers, scaled by the pictures in FOLDER. They should be "
             "like those it will be asked about; those it was taught with will do.",
         ),
     ] = None,

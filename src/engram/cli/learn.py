@@ -44,9 +44,7 @@ engram learn birds.engram new/ --more           # new/wren/… holds more pictur
 
 engram learn birds.engram labels.csv            # lines like garden/1.jpg,wren; paths relative to the file
 
-engram learn birds.engram pictures/ --detections md.json    # from MegaDetector's surest box in each picture
-
-engram learn birds.engram incoming/ --watch     # learns whatever folder appears, until Ctrl-C"""
+engram learn birds.engram pictures/ --detections md.json    # from MegaDetector's surest box in each picture"""
 
 BLOCK = 2048  # pictures
 _SMALL_BASE = 5  # classes
@@ -68,7 +66,6 @@ def learn(
     detections: DetectionsFile = None,
     detection_threshold: DetectionThreshold = None,
     images: ImagesFolder = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep learning as folders appear.")] = False,
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
     ] = None,
@@ -120,18 +117,16 @@ def learn(
     from engram.datasets import DataError, scan_classes
     from engram.settings import parse_settings
 
-    if sum((watch, statistics, dask is not None)) > 1:
-        raise ValueError("choose one of --watch, --statistics and --dask")
-    if detections is not None and (watch or statistics or dask is not None):
-        raise ValueError("--detections goes with none of --watch, --statistics and --dask")
+    if statistics and dask is not None:
+        raise ValueError("choose one of --statistics and --dask")
+    if detections is not None and (statistics or dask is not None):
+        raise ValueError("--detections goes with neither --statistics nor --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
     if keep_lessons and (statistics or dask is not None):
         raise ValueError("--keep-lessons is for pictures that are learned here, not for --statistics or --dask")
     if max_pixels is not None and dask is not None:
         raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
-    if watch and folder.is_file():
-        raise ValueError(f"--watch takes a folder, and {folder} is a list")
     boxes = detected_boxes(detections, images, detection_threshold)
     classes: Classes
     if folder.is_file():
@@ -145,11 +140,12 @@ def learn(
         classes, without = crop_classes(classes, boxes)
         left_out = [*left_out, *without]
     tell_left_out(left_out)
-    if not (classes or watch):
+    if not classes:
         raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
     changed = parse_settings(settings or ())
 
-    from engram.store import Plan, learn_classes, learn_on_cluster, watch_folder, write_statistics
+    from engram.cluster import Cluster
+    from engram.store import Plan, learn_classes, write_statistics
 
     plan = Plan(
         more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
@@ -159,19 +155,12 @@ def learn(
     saved: list[Learned] = []
     try:
         with _showing(saved) as tell:
-            if watch:
-                note(f"watching {folder}; Ctrl-C ends it")
-                for report in watch_folder(store, folder, plan, tell):
-                    summarise(store, report, {}, [], as_json)
             if statistics:
                 report = write_statistics(store, classes, plan, tell, min_count=min_count)
-            elif dask is not None:
-                report = learn_on_cluster(store, classes, plan, dask, tell, block=block)
             else:
-                report = learn_classes(store, classes, plan, tell)
+                cluster = None if dask is None else Cluster(dask, block)
+                report = learn_classes(store, classes, plan, tell, cluster=cluster)
     except KeyboardInterrupt:
-        if watch:
-            return
         what = f"{len(saved)} classes were learned and saved" if saved else "nothing was changed"
         note(f"interrupted; {what}; the same command goes on from there")
         raise typer.Exit(INTERRUPTED) from None

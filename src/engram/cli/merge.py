@@ -12,9 +12,7 @@ _EXAMPLES = """Examples:
 
 engram merge birds.engram garden.engram lake.engram
 
-engram merge birds.engram birds.engram forest.stats --force     # into one of them; engram undo goes back
-
-engram merge all.engram north.engram south.engram --prefix      # north-wren and south-wren"""
+engram merge birds.engram birds.engram forest.stats --force     # into one of them; engram undo goes back"""
 
 
 def _all_readable(paths: list[Path]) -> list[Path]:
@@ -30,27 +28,20 @@ def merge(
         list[Path],
         typer.Argument(metavar="MODEL...", help="Models to merge.", show_default=False, callback=_all_readable),
     ],
-    rename_clashes: Annotated[
-        bool,
-        typer.Option("--rename-clashes", help="A name that several models have stays a class of its own in each."),
-    ] = False,
-    prefix: Annotated[bool, typer.Option("--prefix", help="Put the model's name before each class's.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace OUT; the version before is kept.")] = False,
     wait: Wait = 60.0,
     as_json: AsJson = False,
 ) -> None:
     """Make one model of several: what it would be had it learned everything in one place.
 
-    A class that several models know becomes one, from the pictures of all. The models need the same backbone, method
+    A class that several models know becomes one, from the pictures of all; engram rename, before, keeps two apart. The
+    models need the same backbone, method
     and settings; engram methods says which methods can be merged.
     """
-    if rename_clashes and prefix:
-        raise ValueError("choose one of --rename-clashes and --prefix")
-    from engram.store.merge import Naming, merge_models
+    from engram.store import merge_models
 
     store = open_store(out, wait=wait)
-    naming: Naming = "prefix" if prefix else "rename" if rename_clashes else "join"
-    done = merge_models(store, models, naming, replace_existing=force)
+    done = merge_models(store, models, replace_existing=force)
     names = done.model.names
     if as_json:
         print_json(
@@ -58,7 +49,6 @@ def merge(
                 "classes": names,
                 "added": done.added,
                 "joined": done.joined,
-                "renamed": [{"model": title, "old": old, "new": new} for title, old, new in done.renamed],
                 "learned_twice": [{"name": name, "models": both} for name, *both in done.twice],
             }
         )
@@ -66,6 +56,4 @@ def merge(
         complain(f"learned twice: {name} in {one} and {other} is the same folder of pictures, and counts double")
     if done.joined:
         note(f"one class of several: {', '.join(done.joined)}")
-    for title, old, new in done.renamed:
-        note(f"{old} of {title} is called {new}")
     note(f"{out} knows {len(names)} classes, from {len(models)} models; {megabytes(out.stat().st_size)}")

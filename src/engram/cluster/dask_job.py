@@ -3,7 +3,7 @@
 import contextlib
 import pickle
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 
 from engram.backbones import Backbone
-from engram.cluster.blocks import Block, Setting, Summary, combine, summarise
+from engram.cluster.blocks import BLOCK, Block, Setting, Summary, combine, cut_blocks, summarise
 from engram.images import FeatureCache, Images
 from engram.images.cache import ROWS_PER_FILE
+from engram.learner import Label
 
 AT_ONCE = 4  # results that wait to be added to the sum of their range: however many blocks there are, no more do
 AHEAD = 4  # blocks submitted for every worker: enough that none waits, few enough that lists of paths stay small
 PATIENCE = 10.0  # seconds for a scheduler to answer
 FAILURES = 20  # workers that may die over one block before it is held to be the block's fault
+Told = Callable[[int], None]  # how many pictures are done
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,21 @@ class Outcome:
     ranges: list[Summary]
     workers_lost: int
     blocks_retried: int
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Workers that make class sums of pictures: the address of a Dask scheduler, `local` or `local:N`."""
+
+    address: str
+    block: int = BLOCK  # pictures that a worker takes at a time
+
+    def add_up(self, pictures: Mapping[Label, Sequence[str]], setting: Setting, told: Told) -> Outcome:
+        """Make sums of these pictures. What is done is kept in the setting's folder, where workers can write there."""
+        with connect(self.address) as client:
+            if setting.folder is not None:
+                setting.folder.mkdir(exist_ok=True)
+            return run_blocks(client, cut_blocks(pictures, setting, self.block), setting, told)
 
 
 @contextlib.contextmanager
@@ -64,9 +81,6 @@ def connect(address: str) -> Iterator[Any]:
         except TimeoutError:
             raise ValueError(f"the Dask scheduler at {address} has no workers; start some with dask worker") from None
         yield client
-
-
-Told = Callable[[int], None]  # how many pictures are done
 
 
 def run_blocks(

@@ -1,12 +1,11 @@
 """A model as one graph, pictures in and answers out, for programs that have no engram.
 
 The graph takes pictures as uint8 (batch, height, width, 3), RGB and upright, of any size; everything after that is
-inside: resizing, cropping, normalisation, backbone, the method's scores and what they mean. (TensorFlow Lite takes one
-picture of the network's own size.) docs/export.md shows how other programs use it.
+inside: resizing, cropping, normalisation, backbone, the method's scores and what they mean. docs/export.md shows how
+other programs use it.
 """
 
 import contextlib
-import json
 import logging
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from engram.backbones import Backbone
 from engram.errors import ModelFileError
-from engram.io import onnx_file, tflite_file
+from engram.io import onnx_file
 from engram.io.atomic import replacing
 from engram.learner import Learner
 
@@ -27,7 +26,7 @@ TOLERANCE = 1e-4
 RESIZED = 0.05  # the same for a picture that is resized, as Pillow and the graph round pixels in different ways
 INPUT = "pictures"
 # The method's score of each class, its probability; how much a picture looks like any class, whether that reaches the
-# threshold; and the position of the best class among `labels`. An ONNX file also has `label`, the name of that class.
+# threshold; and the position of the best class among `labels`. The file also has `label`, the name of that class.
 OUTPUTS = ("similarities", "probabilities", "familiarity", "known", "best")
 _LICENCES = {"efficientnet_lite": "Apache-2.0", "resnet50": "BSD-3-Clause", "vgg": "BSD-3-Clause"}
 Array = np.ndarray[Any, Any]
@@ -62,29 +61,26 @@ def export(
     unknown_below: float | None,
     calibration: Iterable[Array] | None = None,
 ) -> dict[str, Any]:
-    """Write OUT.onnx, OUT.pt2 or OUT.tflite, if it answers as the model does; return what the graph takes and gives.
+    """Write an ONNX file, if it answers as the model does; return what the graph takes and gives.
 
-    With `calibration`, pictures as the network takes them, uint8 (side, side, 3), an ONNX file computes in 8-bit
-    integers; it is then told for how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
+    With `calibration`, pictures as the network takes them, uint8 (side, side, 3), it computes in 8-bit integers; it is
+    then told for how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
     """
-    writers = {".onnx": _write_onnx, ".pt2": _write_pt2, ".tflite": _write_tflite}
     if not learner.labels:
         raise ValueError("the model knows no class; teach one first")
-    if out.suffix not in writers:
-        raise ValueError(f"{out} must end in .onnx, .pt2 or .tflite")
+    if out.suffix != ".onnx":
+        raise ValueError(f"{out} must end in .onnx")
     if not out.resolve().parent.is_dir():
         raise ValueError(f"{out.resolve().parent} is not a folder; make it first")
-    if calibration is not None and out.suffix != ".onnx":
-        raise ValueError(f"only an ONNX file can be made of 8-bit integers, and {out} is none")
     side = backbone.preprocess.size
     if side is None:
         raise ValueError(f"{backbone.identity} takes pictures of any size, and a graph needs one")
-    resizes = backbone.preprocess.traceable and out.suffix != ".tflite"
+    resizes = backbone.preprocess.traceable
     graph = Graph(backbone, learner, temperature, unknown_below, resizes).eval()
-    many, size = "1" if out.suffix == ".tflite" else "batch", "height, width" if resizes else f"{side}, {side}"
+    size = "height, width" if resizes else f"{side}, {side}"
     about: dict[str, Any] = {
         "labels": [str(label) for label in learner.labels],
-        "input": f"{INPUT}: uint8 ({many}, {size}, 3), RGB",
+        "input": f"{INPUT}: uint8 (batch, {size}, 3), RGB",
         "output": ", ".join(OUTPUTS),
         "unknown_below": unknown_below,
         "licence": _licence(backbone),
@@ -94,7 +90,7 @@ def export(
     }
     samples = _samples(side)
     with torch.no_grad(), _without_chatter(), replacing(out) as written:
-        run = writers[out.suffix](graph, samples, written, about)
+        run = _write(graph, samples, written, about)
         about["difference"] = _compare(graph, learner, run, samples)
         if calibration is not None:
             about |= _quantise(written, graph, calibration)
@@ -108,7 +104,7 @@ def _licence(backbone: Backbone) -> str:
 
 @contextlib.contextmanager
 def _without_chatter() -> Iterator[None]:
-    """Torch's exporters warn about their own insides and about packages that are not needed."""
+    """Torch's exporter warns about its own insides and about packages that are not needed."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -164,7 +160,7 @@ def _trace(graph: Graph, samples: Tensor) -> torch.export.ExportedProgram:
     return torch.export.export(graph, (shown,), dynamic_shapes={INPUT: free})
 
 
-def _write_onnx(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
+def _write(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
     onnx_file.write(_trace(graph, samples), path, INPUT, OUTPUTS, about)
     session = onnx_file.open_session(path)
     return lambda pictures: dict(zip(OUTPUTS, session.run(OUTPUTS, {INPUT: pictures}), strict=True))
@@ -182,22 +178,3 @@ def _quantise(path: Path, graph: Graph, calibration: Iterable[Array]) -> dict[st
         (best,) = session.run(["best"], {INPUT: picture[None]})
         same += int(best[0]) == int(graph(torch.from_numpy(picture[None]))["best"])
     return {"calibrated_on": len(pictures), "same_answers": same}
-
-
-def _write_pt2(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
-    with path.open("wb") as file:
-        torch.export.save(_trace(graph, samples), file, extra_files={"engram.json": json.dumps(about)})
-    with path.open("rb") as file:
-        module = torch.export.load(file).module()
-    return lambda pictures: {name: each.numpy() for name, each in module(torch.from_numpy(pictures)).items()}
-
-
-def _write_tflite(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> Run:
-    tflite_file.write(graph, path, INPUT, samples[:1], about)
-    ask = tflite_file.open_runner(path)
-
-    def run(pictures: Array) -> Mapping[str, Array]:
-        said = [ask(**{INPUT: picture[None]}) for picture in pictures]
-        return {name: np.concatenate([one[name] for one in said]) for name in OUTPUTS}
-
-    return run

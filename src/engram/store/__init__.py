@@ -16,8 +16,7 @@ from engram.store.history import Basis, Event, Notes, What
 from engram.store.holdout import EXAMPLES
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
 from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
-from engram.store.learn import learn_classes, watch_folder
-from engram.store.learn_cluster import learn_on_cluster
+from engram.store.learn import learn_classes
 from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
 from engram.store.model_store import Model, ModelStore
 from engram.store.new import new_model
@@ -69,7 +68,6 @@ __all__ = [
     "evaluate_images",
     "examine",
     "learn_classes",
-    "learn_on_cluster",
     "measure_drift",
     "merge_models",
     "model_card",
@@ -85,7 +83,6 @@ __all__ = [
     "unknown_threshold",
     "unlearn_lesson",
     "warn_of_drift",
-    "watch_folder",
     "watch_inbox",
     "watch_stream",
     "write_detections",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from engram.store.health import Health, examine
-from engram.store.model_store import ModelStore
+from engram.store.model_store import Model, ModelStore
 
 _CHECKED = "The bytes above are all there are: engram doctor MODEL compares every one with its checksum"
 _NO_SAMPLES = (
@@ -95,9 +95,9 @@ def tell_what_is_kept(about: dict[str, Any], keeps_examples: bool) -> str:
     return text.format(kept=about["kept_per_class"], checked=_CHECKED) + lessons
 
 
-def model_card(store: ModelStore) -> str:
-    """The card of a model, in Markdown with Hugging Face's front matter."""
-    model = store.read()
+def model_card(store: ModelStore, model: Model | None = None) -> str:
+    """The card of a model, in Markdown with Hugging Face's front matter; `model` if it has been read already."""
+    model = model or store.read()
     about, health = store.info(model), examine(model, model.examples)
     accuracy, basis = health.overall()
     unknown, built_in = about["unknown"], about["built_in"]

@@ -1,19 +1,20 @@
 """Learn from folders of images, one class at a time, each saved before the next begins."""
 
 import functools
+import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
 from engram.backbones import Backbone
-from engram.datasets import class_folders
+from engram.cluster import Cluster, Setting
 from engram.estimator import IncrementalClassifier
 from engram.images import Features, extract, source_name
+from engram.images.remote import ReadableImages
 from engram.learner import Label, Progress
 from engram.names import fault_of_name
 from engram.store.drift import warn_of_drift
@@ -28,6 +29,7 @@ from engram.store.report import Array, Examples, Learned, Report, Step, Suspect,
 Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
 
 _MOST_CHECKED = 1000  # images of classes learned earlier, in the check after learning
+_MOST_JUDGED = 1000  # images that a cluster has made sums of, to be judged here as if they had not been learned
 
 
 def learn_classes(
@@ -36,59 +38,25 @@ def learn_classes(
     plan: Plan,
     tell: Tell = lambda step: None,
     examples: Examples | None = None,
+    cluster: Cluster | None = None,
 ) -> Report:
     """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
 
     Each class is saved before the next begins, so after an interruption the same call continues with the next class;
     or, with `plan.all_or_nothing`, all of them are saved together, or none if one of them cannot be learned.
     Classes known before are checked with `examples`, and with those of their images in `classes` that were held back.
+    With a `cluster`, its workers make sums of the images; none is held back, and all classes are saved at once.
     """
-    return _Session(store, plan, tell).learn(classes, examples or {})
-
-
-def watch_folder(
-    store: ModelStore, root: Path, plan: Plan, tell: Tell = lambda step: None, *, every: float = 2.0
-) -> Iterator[Report]:
-    """Keep learning as class folders appear, and report each time. A folder is learned once it has stopped changing."""
-    session = _Session(store, plan, tell)
-    before: Mapping[str, object] = {}
-    hopeless: dict[str, object] = {}
-    known: set[str] = set()
-    file_before: object = None
-    while True:
-        folders = class_folders(root)
-        present = {name: _stamps(paths) for name, paths in folders.items()}
-        file = _stamps([store.path]) if store.exists() else None
-        if file != file_before:  # somebody else has changed the model
-            known, file_before = set(store.read(session.backbone).names) if file else set(), file
-        settled = {
-            name: folders[name]
-            for name, stamps in present.items()
-            if stamps and stamps == before.get(name) and stamps != hopeless.get(name)
-        }
-        if settled.keys() - known if file else len(settled) >= plan.first_classes:
-            report = session.learn(settled, {})
-            hopeless |= {name: present[name] for name, _ in report.skipped}
-            known, file_before = set(report.names), _stamps([store.path])
-            yield report
-        before = present
-        time.sleep(every)
-
-
-def _stamps(paths: Sequence[Path]) -> list[tuple[Path, int, int]] | None:
-    """Sizes and times of files, which differ as long as they are being written; None if one vanished meanwhile."""
-    try:
-        return [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    except OSError:
-        return None
+    return _Session(store, plan, tell, cluster).learn(classes, examples or {})
 
 
 class _Session:
-    """Learns into one model, once or several times, with one backbone."""
+    """Learns into one model."""
 
-    def __init__(self, store: ModelStore, plan: Plan, tell: Tell) -> None:
-        self.store, self.plan, self.tell = store, plan, tell
-        self.backbone: Backbone | None = None
+    def __init__(self, store: ModelStore, plan: Plan, tell: Tell, cluster: Cluster | None) -> None:
+        self.store, self.tell, self.cluster = store, tell, cluster
+        self.plan = plan if cluster is None else replace(plan, holdout=0.0)
+        self.blocks = store.versions.model.with_name(store.versions.model.name + ".blocks")  # done, until all are
 
     def learn(self, classes: Classes, examples: Examples) -> Report:
         """Learn what is new, under the lock."""
@@ -97,7 +65,7 @@ class _Session:
         self.examples: Examples = {}
         with self.store.changing("learn"):
             if self.store.exists():
-                model = self.store.read(self.backbone)
+                model = self.store.read()
                 model = self._learn_increments(model, self._well_named(classes, model.names), examples)
             else:
                 model = self._learn_base(self._well_named(classes, ()))
@@ -118,10 +86,10 @@ class _Session:
 
     def _learn_base(self, classes: Classes) -> Model:
         """Learn all classes at once, into a new model."""
-        self.backbone = self.backbone or self.plan.new_backbone()
-        clf = self.plan.new_classifier(self.backbone, self.store.device)
+        backbone = self.plan.new_backbone()
+        clf = self.plan.new_classifier(backbone, self.store.device)
         model = self._learn_task(
-            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, self.backbone
+            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, backbone
         )
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
         return model
@@ -132,14 +100,13 @@ class _Session:
         todo = self._sort_out(model, classes)
         if not todo:
             return model
-        self.backbone = model.backbone
         given = {name: values for name, values in (model.examples or examples).items() if name in model.names}
         self.examples = merge(given, self._held_back_before(model, classes))
         self.report.check_before = check(model.clf, self.examples)
-        parts = [todo] if self.plan.all_or_nothing else [[name] for name in todo]
+        parts = [todo] if self.plan.all_or_nothing or self.cluster else [[name] for name in todo]
         for number, names in enumerate(parts, 1):
             before, title = len(self.report.learned), names[0] if len(names) == 1 else "these classes"
-            model = self._learn_task(model, title, {name: classes[name] for name in names}, self.backbone)
+            model = self._learn_task(model, title, {name: classes[name] for name in names}, model.backbone)
             if learned := tuple(self.report.learned[before:]):
                 self.tell(Step(title, "saved", number, len(parts), learned))
         self.report.check_known = check(model.clf, self.examples)
@@ -178,11 +145,14 @@ class _Session:
         parts = {name: hold_back(images, plan.holdout) for name, images in classes.items()}
         train = [(name, image) for name, (images, _) in parts.items() for image in images]
         held_back = [(name, image) for name, (_, images) in parts.items() for image in images]
+        known, counted = set(model.names), dict[str, int]()
+        if self.cluster is not None:
+            counted, train = self._add_up(self.cluster, model, title, train, backbone)
         images = [image for _, image in train + held_back]
-        looked = self._look(title, images, backbone)
+        looked = self._look(title, images, backbone, "check" if counted else "look")
         names = np.array([name for name, _ in train + held_back])[looked.kept]
         is_train = looked.kept < len(train)
-        counts = {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
+        counts = counted or {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
         self.report.skipped += [(name, _why(images)) for name, images in classes.items() if name not in counts]
         if base and len(counts) < plan.first_classes:
             needed = "one class" if plan.first_classes == 1 else "two classes"
@@ -193,9 +163,14 @@ class _Session:
         self._refuse_parts()
         if not counts:
             return model
-        known, label_of = set(model.names), {name: model.as_label(name) for name in counts}
+        label_of = {name: model.as_label(name) for name in counts}
         values, labels = looked.values[is_train], [label_of[name] for name in names[is_train].tolist()]
-        self._teach(clf, [title] if base else list(counts), values, labels)
+        if not len(values):
+            raise ValueError("none of the pictures that the workers have read can be read here")
+        if counted:
+            clf.calibrate(values, labels)
+        else:
+            self._teach(clf, [title] if base else list(counts), values, labels)
         increment = 0 if base else notes.increments() + 1
         if plan.keep_lessons:
             clf.keep_lesson(increment, values, labels)
@@ -236,10 +211,29 @@ class _Session:
             lessons[str(increment)] = LessonRecord({name: marks[name] for name in counts}, said)
         after = notes.after(event, classes=records, unknown=unknown, keep=keep, lessons=lessons)
         saved = self.store.commit(clf, after, before=None if base else notes)
+        if self.cluster is not None:
+            shutil.rmtree(self.blocks, ignore_errors=True)
         seconds = time.perf_counter() - began
         self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
         self.report.more += [name for name in counts if name in known]
         return saved
+
+    def _add_up(
+        self, cluster: Cluster, model: Model, title: str, train: list[tuple[str, Source]], backbone: Backbone
+    ) -> tuple[dict[str, int], list[tuple[str, Source]]]:
+        """Let a cluster make sums of these images, and take them in: how many of each class, and some to judge by."""
+        pictures: dict[Label, list[str]] = {}
+        for name, image in train:
+            pictures.setdefault(model.as_label(name), []).append(str(image))
+        setting = Setting(model.clf.blank(), backbone.cpu(), self.store.device, self.blocks)
+        outcome = cluster.add_up(pictures, setting, lambda done: self.tell(Step(title, "look", done, len(train))))
+        self.report.workers_lost, self.report.blocks_retried = outcome.workers_lost, outcome.blocks_retried
+        unread = dict(one for summary in outcome.ranges for one in summary.unreadable)
+        self.report.unreadable += unread.items()
+        if learners := [summary.learner for summary in outcome.ranges if summary.learner is not None]:
+            model.clf.absorb(*learners)
+        read = [(name, image) for name, image in train if str(image) not in unread]
+        return dict(Counter(name for name, _ in read)), read[:: -(-len(read) // _MOST_JUDGED) or 1]
 
     def _teach(self, clf: IncrementalClassifier, titles: Sequence[str], values: Array, labels: Sequence[Label]) -> None:
         """One task for each title: the base, or every class that comes later, also where they are saved together."""
@@ -271,7 +265,8 @@ class _Session:
         def progress(done: int, total: int) -> None:
             self.tell(Step(title, stage, done, total))
 
-        looked = extract(images, backbone, device=self.store.device, progress=progress)
+        readable = images if self.cluster is None else ReadableImages(images)
+        looked = extract(readable, backbone, device=self.store.device, progress=progress)
         self.report.unreadable += looked.skipped
         return looked
 

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 
 from engram.store import Answer, Model, ModelStore, Prepared, Unreadable, predict_images
-from engram.web.class_map import ClassMap, map_classes
 from engram.web.decoder import Decoder, may_take_long
 from engram.web.limits import Limits, RefusedError
+from engram.web.neighbours import Near, nearest_classes
 from engram.web.stamp import Stamp, file_stamp
 from engram.web.uploads import Upload
 
@@ -27,12 +27,12 @@ _TOGETHER = 2  # pictures of a question; then others have their turn
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A model as it was read from its file; `map` is None if its method keeps no vector per class."""
+    """A model as it was read from its file; `neighbours` are empty if its method keeps no vector per class."""
 
     stamp: Stamp
     model: Model
     info: dict[str, Any]
-    map: ClassMap | None
+    neighbours: list[Near]
 
 
 class Predictor:
@@ -80,11 +80,9 @@ class Predictor:
             raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
         if known is None and (model.names or model.built_in):  # a network's first prediction is slow: get it over with
             list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
-        vectors, before = model.class_vectors(), {}
-        if known is not None and known.map is not None:
-            before = {name: (at.x, at.y) for name, at in zip(known.model.names, known.map.places, strict=True)}
-        placed = None if vectors is None else map_classes(vectors, model.names, before)
-        return Snapshot(stamp, model, self.store.info(model), placed)
+        vectors = model.class_vectors()
+        near = [[] for _ in model.names] if vectors is None else nearest_classes(vectors)
+        return Snapshot(stamp, model, self.store.info(model), near)
 
     async def predict(self, upload: Upload, client: str) -> tuple[list[Answer | Unreadable], Model, float]:
         """Answers in order, the model that gave them, and the milliseconds it took. Ends when it is cancelled."""

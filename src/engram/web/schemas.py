@@ -1,12 +1,12 @@
 """The JSON that the server takes and gives, as the OpenAPI schema describes it."""
 
+import hashlib
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from engram.store import Answer, Basis, ClassHealth, Health, Merger, Plan, Unreadable, What
-from engram.web.class_map import hue_of
 from engram.web.predictor import Snapshot
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -87,7 +87,7 @@ class AccuracyView(BaseModel):
 
 
 class ClassView(BaseModel):
-    """One class: what is kept of it, how it is doing, and where it lies (nowhere without a vector per class)."""
+    """One class: what is kept of it, how it is doing, and which are like it (none without a vector per class)."""
 
     name: str
     pictures: int | None = Field(description="How many it was learned from; null if the method does not count them.")
@@ -95,8 +95,6 @@ class ClassView(BaseModel):
     increment: int | None = Field(description="0 is the base.")
     health: HealthView | None = Field(description="Null if that cannot be told.")
     hue: float = Field(description="Its colour, in degrees; it follows from the name.")
-    x: float | None = Field(description="Its place on the map of all classes.")
-    y: float | None
     neighbours: list[Neighbour] = Field(description="The classes it is most likely to be taken for.")
 
 
@@ -156,9 +154,6 @@ class ModelView(BaseModel):
     accuracy: AccuracyView | None = Field(description="Null if it cannot be told of every class.")
     can_export: bool = Field(description="Whether an ONNX file can be made here.")
     unknown: UnknownView | None
-    map_shows: Share | None = Field(
-        description="How much of the distances between classes the map keeps; null if there is no map."
-    )
     classes: list[ClassView]
     built_in: BuiltInView | None = Field(description="Null without such classes.")
     history: list[ChangeView]
@@ -170,7 +165,7 @@ class ModelView(BaseModel):
             exists=problem is not None, problem=problem, name=name, version=0, bytes=0, bytes_per_class=0,
             bytes_by_group={}, backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=problem is None,
             can_undo=False, can_redo=False, can_leave_out=plan.leaves_out, can_export=False, keeps_examples=False,
-            example_bytes=0, accuracy=None, unknown=None, map_shows=None, classes=[], built_in=None,
+            example_bytes=0, accuracy=None, unknown=None, classes=[], built_in=None,
             history=[],
         )  # fmt: skip
 
@@ -190,7 +185,6 @@ class ModelView(BaseModel):
                 "keeps_examples": snapshot.model.notes.keep_examples,
                 "example_bytes": info["bytes_by_group"]["examples to check with"],
                 "accuracy": _accuracy(health),
-                "map_shows": None if snapshot.map is None else snapshot.map.shown,
                 "classes": _classes(snapshot, health),
                 "history": [asdict(event) for event in snapshot.model.notes.history],
             }
@@ -209,12 +203,16 @@ def _classes(snapshot: Snapshot, health: Health) -> list[dict[str, Any]]:
     classes = snapshot.info["classes"]
     views = []
     for i, one in enumerate(classes):
-        name, place = one["name"], snapshot.map and snapshot.map.places[i]
-        told = health.classes.get(name)
-        near = [{"name": classes[j]["name"], "similarity": s} for j, s in place.neighbours] if place else []
-        where = {"x": place and place.x, "y": place and place.y, "neighbours": near, "hue": hue_of(name)}
-        views.append(one | where | {"health": told and HealthView.of(told, health.basis)})
+        name, told = one["name"], health.classes.get(one["name"])
+        near = [{"name": classes[j]["name"], "similarity": s} for j, s in snapshot.neighbours[i]]
+        shown = {"neighbours": near, "hue": _hue(name), "health": told and HealthView.of(told, health.basis)}
+        views.append(one | shown)
     return views
+
+
+def _hue(name: str) -> float:
+    """The colour of a class, in degrees: it follows from its name, and so stays whatever else is learned."""
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=2).digest()) % 360
 
 
 class Ranked(BaseModel):

@@ -1,15 +1,16 @@
-"""GET /api/model/file, onnx and report: downloads."""
+"""GET /api/model/file, onnx and card: downloads."""
 
+import asyncio
 import os
 from collections.abc import Iterator
 from typing import IO, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
+from engram.store import model_card
 from engram.web.limits import RefusedError
-from engram.web.report import write_report
 from engram.web.schemas import problems
 from engram.web.server import InjectedServer
 
@@ -42,11 +43,12 @@ async def onnx_file(server: InjectedServer) -> Response:
     return Response(content, media_type=_BINARY, headers=_save_as(f"{server.store.path.stem}.onnx"))
 
 
-@router.get("/api/model/report", response_class=HTMLResponse, responses=problems(409, 503))
-async def report(server: InjectedServer) -> HTMLResponse:
-    """All that is known about the model, as an HTML page that needs no other file."""
-    await server.existing()
-    return HTMLResponse(write_report(await server.view()), headers=_save_as(f"{server.store.path.stem}-report.html"))
+@router.get("/api/model/card", response_class=PlainTextResponse, responses=problems(409, 503))
+async def card(server: InjectedServer) -> PlainTextResponse:
+    """The model card, in Markdown: classes, accuracy, what is kept, limits."""
+    snapshot = await server.existing()
+    text = await asyncio.to_thread(model_card, server.store, snapshot.model)
+    return PlainTextResponse(text, headers=_save_as(f"{server.store.path.stem}.md"))
 
 
 def _save_as(name: str) -> dict[str, str]:

@@ -8,7 +8,6 @@ import { by } from "./dom.js";
 import { follow } from "./follow.js";
 import { takePasted } from "./intake.js";
 import { Lessons } from "./lessons.js";
-import { ClassMap } from "./map.js";
 import { offerMerge } from "./merge.js";
 import { toast } from "./notes.js";
 import { Take } from "./take.js";
@@ -21,8 +20,8 @@ await loadLanguage();
 
 let server = null, stamp = null, model = null, busy = false, asked = 0;
 const lessons = new Lessons((items) => teach.reopen(items));
-const teach = new Teach(lessons), map = new ClassMap(), take = new Take(), unknown = new Unknown(show);
-const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name), find: (names) => map.find(names) });
+const teach = new Teach(lessons), take = new Take(), unknown = new Unknown(show);
+const classes = new Classes({ changed: show, addTo: (name) => teach.addTo(name) });
 const among = new Among(), trial = new Try((items) => lessons.send(items), among);
 offerConfusion();
 offerMerge((change, said) => classes.make(change, said));
@@ -51,7 +50,6 @@ function show(present) {
   among.show(model);
   if (!usable) return;
   classes.show(model, busy);
-  map.show(model);
   drawCharts(model);
   take.show(model);
 }

@@ -14,9 +14,9 @@ function describe(change) {
 }
 
 export class Classes {
-  // `changed` shows another model, `addTo` opens the form for more pictures of a class, `find` marks names on the map.
-  constructor({ changed, addTo, find }) {
-    Object.assign(this, { changed, addTo, find });
+  // `changed` shows another model, `addTo` opens the form for more pictures of a class.
+  constructor({ changed, addTo }) {
+    Object.assign(this, { changed, addTo });
     this.all = false;
     by("undo").onclick = () => this.back(this.model.version, this.model.history.at(-1));
     by("redo").onclick = () => this.make(() => api.redo(this.model.version), t("redo.done"));
@@ -51,7 +51,6 @@ export class Classes {
     by("show-all").hidden = shown.length === found.length;
     by("show-all").textContent = t("classes.show-all", { n: found.length });
     by("found").textContent = wanted ? t("classes.found", { n: found.length }) : "";
-    this.find(wanted ? new Set(found.map((one) => one.name)) : null);
     this.setBusy(this.busy);
   }
 

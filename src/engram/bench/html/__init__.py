@@ -29,7 +29,7 @@ $body
 
 def document(title: str, parts: Iterable[str], style: str = "") -> str:
     """The whole page; `parts` are HTML already, `style` comes after the style sheet all pages share."""
-    shared = files("engram.html").joinpath("style.css").read_text(encoding="utf-8")
+    shared = files("engram.bench.html").joinpath("style.css").read_text(encoding="utf-8")
     return _PAGE.substitute(title=escape(title), style=shared + style, body="\n".join(parts))
 
 

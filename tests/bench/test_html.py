@@ -1,6 +1,6 @@
 """Pages that stand by themselves: what is text is escaped, tables have headings and a name."""
 
-from engram.html import Cell, document, table, tiles
+from engram.bench.html import Cell, document, table, tiles
 
 
 def test_cells_are_escaped_unless_they_are_html():
