@@ -42,7 +42,7 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         store = ModelStore(Path(folder) / "birds.engram", device="cpu")
-        learn_classes(store, taught, Plan(holdout=0.0))
+        learn_classes(store, taught, Plan())
         model = store.read()
         expected = [answer.label for answer in predict_images(model, paths, top=1, device="cpu")]
         rows.append(row("engram predict: right", float(np.mean(np.array(expected) == truth)), "share"))

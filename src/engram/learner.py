@@ -29,7 +29,6 @@ GROUPS = {
     "classes": "class memory",
     "samples": "stored samples",
     "consolidation": "consolidation state",
-    "examples": "examples to check with",
     "lessons": "lessons that can be taken back",
     "scratch": "scratch memory",
 }

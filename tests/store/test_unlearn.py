@@ -8,7 +8,7 @@ from engram.datasets import class_folders
 from engram.store import ModelStore, examine, learn_classes, model_card, unlearn_lesson
 from engram.store.statistics import write_statistics
 
-EXACT = {"settings": {"kept_bits": 64}, "holdout": 0.0}
+EXACT = {"settings": {"kept_bits": 64}}
 
 
 def teach(place, folder, *colours, seed=0, **plan):
@@ -78,10 +78,10 @@ def test_what_is_known_about_classes_follows(taught):
     assert sum(red.answers.values()) == 8
     assert "blue" not in after.notes.classes
     assert all("blue" not in record.answers for record in after.notes.classes.values())
-    health = examine(after, {})
+    health = examine(after)
     assert set(health.classes) == {"green", "red", "yellow"}
     assert health.classes["red"].pictures == 8
-    assert after.notes.history[-1].accuracy == health.overall()[0]
+    assert after.notes.history[-1].accuracy == health.overall()
     unlearn_lesson(taught, 0)
     assert taught.read().names == ["yellow"]
 
@@ -175,15 +175,6 @@ def test_a_class_of_statistics_has_no_date_before(tmp_path):
     assert (place.read().pictures(), place.read().notes.classes) == ({"green": 16, "red": 16}, {})
 
 
-def test_examples_of_its_classes_go_with_a_lesson(tmp_path):
-    place = ModelStore(tmp_path / "m.engram", device="cpu")
-    teach(place, tmp_path / "0", "red", "green", holdout=0.25, keep_examples=True)
-    teach(place, tmp_path / "1", "red", "blue", seed=1, holdout=0.25)
-    assert set(place.read().examples) == {"red", "green", "blue"}
-    unlearn_lesson(place, 1)
-    assert set(place.read().examples) == {"green"}
-
-
 def test_methods_that_cannot(tmp_path):
     place = ModelStore(tmp_path / "m.engram", device="cpu")
     why = "the method prototypes cannot take lessons back, so none can be kept"
@@ -212,10 +203,10 @@ def test_the_card_tells_that_lessons_are_kept(taught):
 
 def test_from_the_command_line(engram, tmp_path):
     paint(tmp_path / "p", "red", "green")
-    new = ["--backbone", "averages", "--holdout", "0", "--keep-lessons"]
+    new = ["--backbone", "averages", "--keep-lessons"]
     assert engram("learn", "m.engram", "p", *new).code == 0
     paint(tmp_path / "p", "blue", "yellow")
-    assert engram("learn", "m.engram", "p", "--holdout", "0", "--keep-lessons").code == 0
+    assert engram("learn", "m.engram", "p", "--keep-lessons").code == 0
     lines = engram("history", "m.engram").out.splitlines()
     assert " base (lesson 0): 2 classes" in lines[0]
     assert lines[1].endswith(" s (lesson 1)")

@@ -58,10 +58,6 @@ def learn(
     more: Annotated[
         bool, typer.Option("--more", help="Also learn from folders of known classes that hold other pictures.")
     ] = False,
-    holdout: Annotated[
-        float,
-        typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
-    ] = 0.1,
     skip_bad: SkipBad = False,
     detections: DetectionsFile = None,
     detection_threshold: DetectionThreshold = None,
@@ -69,14 +65,6 @@ def learn(
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
     ] = None,
-    keep_examples: Annotated[
-        bool,
-        typer.Option(
-            "--keep-examples",
-            help="For a new model: keep the numbers of up to 20 held-back pictures of a class in the file, "
-            "so that earlier classes can be checked again.",
-        ),
-    ] = False,
     keep_lessons: Annotated[
         bool,
         typer.Option(
@@ -148,8 +136,7 @@ def learn(
     from engram.store import Plan, learn_classes, write_statistics
 
     plan = Plan(
-        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
-        backbone=backbone, method=method, settings=changed, seed=seed,
+        more=more, keep=keep, keep_lessons=keep_lessons, backbone=backbone, method=method, settings=changed, seed=seed
     )  # fmt: skip
     store = open_store(model, device, wait)
     saved: list[Learned] = []

@@ -14,15 +14,7 @@ from engram.errors import NothingToDoError
 if TYPE_CHECKING:
     from engram.store import Event
 
-_RIGHT = {
-    "leave-one-out": "right: how often its pictures would be recognised, each judged as if it had not been learned",
-    "asked again": "right: how many of the pictures that were held back are recognised now",
-}
-_UNKNOWN = {
-    "leave-one-out": "by the method's own rule, which follows what the model learns",
-    "held back": "below similarity {below:.3f}, from {pictures:,} pictures held back",
-    "learned from": "below similarity {below:.3f}, from {pictures:,} pictures it was taught with",
-}
+_RIGHT = "right: how often its pictures would be recognised, each judged as if it had not been learned"
 
 
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
@@ -32,15 +24,14 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
 
     store = open_store(model)
     present = store.read()
-    about, health = store.info(present), examine(present, present.examples)
-    not_stored = tell_what_is_kept(about, bool(present.examples))
+    about, health = store.info(present), examine(present)
+    not_stored = tell_what_is_kept(about)
     for one in about["classes"]:
         told = health.classes[one["name"]]
         one["right"], one["taken_for"] = (told.share, told.taken_for) if told else (None, {})
     if as_json:
-        accuracy, basis = health.overall()
         drift = measure_drift(present)
-        print_json({**about, "accuracy": accuracy, "basis": basis, "drift": drift, "not_stored": not_stored})
+        print_json({**about, "accuracy": health.overall(), "drift": drift, "not_stored": not_stored})
         return
     out = Console(highlight=False)
     table = Table(title=f"{cell(str(model))}: {len(about['classes'])} classes")
@@ -55,7 +46,7 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         table.add_row(cell(one["name"]), pictures, right, cell(taken), day, increment)
     out.print(table)
     if any(health.classes.values()):
-        out.print(_RIGHT[health.basis], markup=False, soft_wrap=True)
+        out.print(_RIGHT, markup=False, soft_wrap=True)
     for line in _lines(about):
         out.print(line, markup=False, soft_wrap=True)
     out.print(not_stored, markup=False)
@@ -75,8 +66,9 @@ def _lines(about: dict[str, Any]) -> list[str]:
     if built_in := about["built_in"]:
         lines.append(f"built in: {built_in['classes']:,} classes of ImageNet; {built_in['licence']}")
     if unknown:
-        rule = _UNKNOWN[unknown["rule"]].format(**unknown)
-        lines.append(f"unknown: {rule}; about {percent(unknown['share'])} of pictures of known classes are refused")
+        lines.append(f"unknown: about {percent(unknown['share'])} of pictures of known classes are refused")
+    elif not about["can_leave_out"]:
+        lines.append("unknown: not calibrated; the method cannot tell")
     if about["lessons_kept"]:
         numbers = ", ".join(map(str, about["lessons_kept"]))
         size = megabytes(about["bytes_by_group"]["lessons that can be taken back"])

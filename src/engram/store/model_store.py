@@ -22,9 +22,8 @@ from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
 from engram.methods import find_method
 from engram.names import require_name
-from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
+from engram.store.history import Event, Notes, now
 from engram.store.lock import model_lock
-from engram.store.report import Examples
 from engram.store.versions import Versions
 
 
@@ -79,11 +78,6 @@ class Model:
                 raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
         return name
 
-    @property
-    def examples(self) -> Examples:
-        """Features of images that were held back, which its file keeps, by class."""
-        return {str(label): values for label, values in self.clf.examples_.items()}
-
     def pictures(self) -> dict[str, int | None]:
         """How many pictures each class was learned from; None where the method does not count them."""
         counts = self.clf.counts_
@@ -105,28 +99,16 @@ class Model:
         """The familiarity below which an image is of no known class; None if the model cannot tell.
 
         Where the method has a rule of its own, `number` is the share of images of known classes that one is ready to
-        lose; else it is that familiarity itself, a score. Without it, the share in the notes is lost by that rule, and
-        without a rule 5 %, as calibrated.
+        lose, that in the notes without it; else it is that familiarity itself, a score.
         """
         if self.tells_unknown:
             return self.clf.unknown_below(self.notes.refuse if number is None else number)
-        if number is not None:
-            return number
-        return self.notes.unknown.similarity if self.notes.unknown else None
+        return number
 
     def describe_unknown(self) -> dict[str, Any] | None:
-        """What is unknown unless one asks for something else, and which images tell."""
-        below, calibrated = self.unknown_below(), None if self.tells_unknown else self.notes.unknown
-        if below is None:
-            return None
-        rule = "leave-one-out" if calibrated is None else "held back" if calibrated.held_back else "learned from"
-        return {
-            "below": below,
-            "share": UNKNOWN_SHARE if calibrated else self.notes.refuse,
-            "rule": rule,
-            "pictures": calibrated and calibrated.pictures,
-            "adjustable": calibrated is None,
-        }
+        """What is unknown unless one asks for something else; None for a method without leave-one-out."""
+        below = self.unknown_below()
+        return None if below is None else {"below": below, "share": self.notes.refuse}
 
 
 class ModelStore:

@@ -18,15 +18,12 @@ class Plan:
     """How to learn.
 
     `backbone`, `method`, `settings` and `seed` make a new model; None is the default. An existing model keeps what it
-    was made with, so asking for something else is an error. `keep_examples` is for a new model too: features of some
-    pictures that are held back stay in its file. With `all_or_nothing`, several classes are one change. With
+    was made with, so asking for something else is an error. With `all_or_nothing`, several classes are one change. With
     `keep_lessons`, what each change adds is kept by itself, too, so that it can be taken back later.
     """
 
     more: bool = False
-    holdout: float = 0.1
     keep: int | None = None
-    keep_examples: bool = False
     keep_lessons: bool = False
     all_or_nothing: bool = False
     backbone: str | None = None
@@ -35,8 +32,6 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.holdout < 1:
-            raise ValueError(f"holdout must be at least 0 and below 1, not {self.holdout}")
         if self.keep is not None and self.keep < 0:
             raise ValueError(f"keep must be at least 0, not {self.keep}")
 
@@ -44,11 +39,6 @@ class Plan:
     def first_classes(self) -> int:
         """How many classes a new model begins with at least."""
         return 2 if self._new_method().trains() else 1
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether a new model can judge learned images as if it had not learned them."""
-        return self._new_method().leaves_out()
 
     @property
     def backbone_name(self) -> str:

@@ -25,8 +25,7 @@ def unlearn_lesson(store: ModelStore, number: int) -> Event:
         before.clf.unlearn(number)
         event = Event(now(), "unlearn", taken, lesson=number)
         notes = _without(before.notes.after(event), number, set(Model(before.clf, before.notes).names))
-        accuracy, basis = examine(Model(before.clf, notes), before.examples).overall()
-        event = replace(event, accuracy=accuracy, basis=basis)
+        event = replace(event, accuracy=examine(Model(before.clf, notes)).overall())
         store.commit(before.clf, replace(notes, history=(*notes.history[:-1], event)), before=before.notes)
         return event
 
