@@ -96,7 +96,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     backbone_ : that network itself.
     learner_ : the method itself.
     notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
-    lessons_ : numbers of the lessons that are kept to be taken back, and how many samples each had of which class.
 
     Examples
     --------
@@ -219,7 +218,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         merged = copy.copy(self)
         merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
         merged.learner_.merge(*(other.learner_ for other in others))
-        merged.learner_.drop_lessons()  # whose numbers several may have
         merged.n_features_in_ = merged.learner_.n_features
         merged.notes_ = {}
         return merged
@@ -237,37 +235,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         rest.learner_.subtract(other.learner_)
         rest.notes_ = {}
         return rest
-
-    def keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
-        """Keep the counts, means and scatter of samples that have just been learned, for `unlearn`, under a number."""
-        self._keep_lesson(number, X, y)
-        return self
-
-    @change
-    def _keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> None:
-        learner = copy.copy(self.learner_)
-        learner.keep_lesson(number, self._features(X), np.asarray(y))
-        self.learner_ = learner
-
-    def unlearn(self, number: int) -> Self:
-        """Take a lesson back that was kept, whatever was learned since: as if it had never been learned.
-
-        Classes that nothing else has taught are gone.
-        """
-        self._unlearn(number)
-        return self
-
-    @change
-    def _unlearn(self, number: int) -> None:
-        learner = copy.copy(self.learner_)
-        learner.unlearn(number)
-        self.learner_ = learner
-
-    @property
-    def lessons_(self) -> dict[int, dict[Label, int]]:
-        """The lessons that are kept, and how many samples each had of which class."""
-        self._require_fitted()
-        return self.learner_.lessons
 
     @read
     def blank(self) -> Learner:

@@ -29,7 +29,6 @@ GROUPS = {
     "classes": "class memory",
     "samples": "stored samples",
     "consolidation": "consolidation state",
-    "lessons": "lessons that can be taken back",
     "scratch": "scratch memory",
 }
 
@@ -319,26 +318,6 @@ class Learner(Shared, ABC):
         Classes of which no sample is left are gone. ValueError says what is in the way.
         """
         self.require_mergeable(other)
-        self._require_subtracting()
-
-    def keep_lesson(self, number: int, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
-        """Keep what samples that have just been learned have added, so that `unlearn` can take it back."""
-        self._require_subtracting()
-
-    def unlearn(self, number: int) -> None:
-        """Know what would be known had a lesson that was kept never been learned. All or nothing."""
-        self._require_subtracting()
-
-    def drop_lessons(self) -> None:
-        """Keep nothing of single lessons any more."""
-        return None
-
-    @property
-    def lessons(self) -> dict[int, dict[Label, int]]:
-        """The lessons that are kept, and how many samples each had of which class."""
-        return {}
-
-    def _require_subtracting(self) -> None:
         if not self.subtracts():
             raise ValueError(
                 f"a model of the method {self.method} cannot take anything back: what it keeps are not counts, means "

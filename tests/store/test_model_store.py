@@ -179,12 +179,16 @@ def test_files_of_before_there_were_notes_still_load(place):
     assert model.notes.history == ()
 
 
-def test_notes_of_before_about_pictures_held_back_are_read_without_them():
+def test_notes_of_before_about_pictures_held_back_and_lessons_are_read_without_them():
     event = {"when": "1", "what": "base", "pictures": {"a": 9}, "checked": 1, "right": 1, "accuracy": 0.9}
     older = {
         "keep_examples": True,
         "unknown": {"similarity": 0.5, "share": 0.05, "pictures": 9, "held_back": True},
-        "history": [{**event, "basis": "asked again"}, {**event, "basis": "leave-one-out"}],
+        "lessons": {"0": {"folders": {"a": "5f"}, "answers": {}}},
+        "history": [
+            {**event, "basis": "asked again", "lesson": 0},
+            {**event, "basis": "leave-one-out", "what": "unlearn"},
+        ],
         "classes": {"a": {"learned": "1", "increment": 0, "folders": {"5f": 0.1}}},
     }
     notes = Notes.from_json(older, "m")

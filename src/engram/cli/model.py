@@ -1,4 +1,4 @@
-"""engram info, card, history, forget, unlearn, rename, undo, redo: looking at and changing a model without pictures."""
+"""engram info, card, history, forget, rename, undo, redo: looking at and changing a model without pictures."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,10 +69,6 @@ def _lines(about: dict[str, Any]) -> list[str]:
         lines.append(f"unknown: about {percent(unknown['share'])} of pictures of known classes are refused")
     elif not about["can_leave_out"]:
         lines.append("unknown: not calibrated; the method cannot tell")
-    if about["lessons_kept"]:
-        numbers = ", ".join(map(str, about["lessons_kept"]))
-        size = megabytes(about["bytes_by_group"]["lessons that can be taken back"])
-        lines.append(f"lessons that engram unlearn can take back: {numbers}; {size}")
     kept = versions["kept"]
     lines.append(
         f"previous versions: {len(kept)} in {versions['folder']}, {megabytes(versions['bytes'])}"
@@ -112,17 +108,16 @@ def history(model: ExistingModel, as_json: AsJson = False) -> None:
 def describe(event: "Event") -> str:
     """A change in words."""
     names, pictures = ", ".join(event.pictures), sum(event.pictures.values())
-    lesson = "" if event.lesson is None else f" (lesson {event.lesson})"
     match event.what:
         case "base":
             amount = f"{len(event.pictures)} classes from {pictures:,} pictures"
-            return f"base{lesson}: {amount} in {event.seconds:.1f} s: {names}"
+            return f"base: {amount} in {event.seconds:.1f} s: {names}"
         case "learn":
-            return f"learned {names} from {pictures:,} pictures in {event.seconds:.1f} s{lesson}"
+            return f"learned {names} from {pictures:,} pictures in {event.seconds:.1f} s"
         case "more":
-            return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s{lesson}"
+            return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s"
         case "unlearn":
-            return f"took lesson {event.lesson} back: {pictures:,} pictures of {names or 'classes forgotten before'}"
+            return f"took a lesson back: {pictures:,} pictures of {names or 'classes forgotten before'}"
         case "forget":
             return f"forgot {names}"
         case "merge":
@@ -164,35 +159,6 @@ def forget(
     if as_json:
         print_json({"forgotten": name, "versions_kept": kept})
     note(f"forgot {name}" + (f"; {kept} previous versions are kept: engram undo, or --for-good" if kept else ""))
-
-
-@app.command(epilog="Example:\n\nengram unlearn birds.engram --lesson 3", rich_help_panel=CARE)
-def unlearn(
-    model: ExistingModel,
-    lesson: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Its number, as engram history tells it.", show_default=False)
-    ],
-    yes: Yes = False,
-    wait: Wait = 60.0,
-    as_json: AsJson = False,
-) -> None:
-    """Take one lesson back, whatever was learned since: as if it had never been learned.
-
-    That takes the lesson's own counts, means and scatter, which engram learn --keep-lessons keeps. Classes that only
-    this lesson taught are gone.
-    """
-    from engram.store.unlearn import require_kept, unlearn_lesson
-
-    store = open_store(model, wait=wait)
-    present = store.read()
-    require_kept(present, lesson)  # before anybody is asked about one that is not there
-    _confirm(f"Take lesson {lesson} back?", yes)
-    event = unlearn_lesson(store, lesson)
-    after = store.read().names
-    gone = [name for name in present.names if name not in after]
-    if as_json:
-        print_json({"lesson": lesson, "pictures": event.pictures, "gone": gone, "classes": after})
-    note(f"{describe(event)}; {model} knows {len(after)} classes" + (f", no longer {', '.join(gone)}" if gone else ""))
 
 
 @app.command(epilog="Example:\n\nengram rename birds.engram wren 'Eurasian wren'", rich_help_panel=CARE)

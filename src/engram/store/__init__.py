@@ -24,7 +24,6 @@ from engram.store.predict import Answer, Ranked, predict_images, unknown_thresho
 from engram.store.report import Learned, Report, Step, Suspect
 from engram.store.statistics import write_statistics
 from engram.store.taxonomy import SURE, Namer, read_taxonomy
-from engram.store.unlearn import unlearn_lesson
 
 __all__ = [
     "SURE",
@@ -76,7 +75,6 @@ __all__ = [
     "tell_what_is_kept",
     "twins",
     "unknown_threshold",
-    "unlearn_lesson",
     "warn_of_drift",
     "watch_inbox",
     "watch_stream",

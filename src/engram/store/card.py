@@ -15,10 +15,6 @@ _NO_SAMPLES = (
 _SAMPLES = (
     "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
 )
-_LESSONS = (
-    " Of {n} lessons their own counts, means and scatter are stored as well, so that they can be taken back: whoever "
-    "taught them wanted that (--keep-lessons)."
-)
 
 _CARD = """\
 ---
@@ -86,8 +82,7 @@ _NO_UNKNOWN = "This file holds no rule that would tell when it shows none of the
 def tell_what_is_kept(about: dict[str, Any]) -> str:
     """What a model, as `ModelStore.info` describes it, has of the pictures it was taught, and what it has not."""
     text = _SAMPLES if about["keeps_samples"] else _NO_SAMPLES
-    lessons = _LESSONS.format(n=len(about["lessons_kept"])) if about["lessons_kept"] else ""
-    return text.format(kept=about["kept_per_class"], checked=_CHECKED) + lessons
+    return text.format(kept=about["kept_per_class"], checked=_CHECKED)
 
 
 def model_card(store: ModelStore, model: Model | None = None) -> str:

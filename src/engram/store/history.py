@@ -3,7 +3,6 @@
 It is in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge", "
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
 _OWN = ("version", "keep", "refuse", "versions_at")
-_RETIRED = ("checked", "right", "basis")  # of events in files of before: answers to pictures that were held back
+_RETIRED = ("checked", "right", "basis", "lesson")  # of events in files of before: pictures held back, lessons kept
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Event:
 
     `bytes` is the size of the picture files. `accuracy` is that of all classes after the change by leave-one-out, where
     it could be told of each; see `engram.store.health`. `share` is the share of known pictures that may be refused from
-    then on. `lesson` is the number of the lesson that was kept, or taken back.
+    then on. Files of before may hold an "unlearn": what one lesson had taught was taken back.
     """
 
     when: str
@@ -38,23 +37,6 @@ class Event:
     bytes: int = 0
     accuracy: float | None = None
     share: float | None = None
-    lesson: int | None = None
-
-
-@dataclass(frozen=True)
-class LessonRecord:
-    """Of a lesson that is kept to be taken back: what it has added to the record of each of its classes.
-
-    That is the checksum of the folder, and the `answers` to its pictures.
-    """
-
-    folders: dict[str, str]
-    answers: dict[str, dict[str, int]]
-
-    def renamed(self, old: str, new: str | None) -> Self:
-        """The record once a class has another name, or with None no longer exists."""
-        answers = {name: _rename_key(given, old, new) for name, given in self.answers.items()}
-        return replace(self, folders=_rename_key(self.folders, old, new), answers=_rename_key(answers, old, new))
 
 
 @dataclass(frozen=True)
@@ -76,13 +58,6 @@ class ClassRecord:
         """The record once a class has another name, or with None no longer exists."""
         return replace(self, answers=_rename_key(self.answers, old, new))
 
-    def without(self, lesson: LessonRecord, name: str) -> Self:
-        """The record of a class once a lesson has been taken back."""
-        answers = Counter(self.answers)
-        answers.subtract(lesson.answers.get(name, {}))
-        folders = tuple(mark for mark in self.folders if mark != lesson.folders.get(name))
-        return replace(self, folders=folders, answers={said: n for said, n in answers.items() if n > 0})
-
 
 @dataclass(frozen=True)
 class Notes:
@@ -90,7 +65,7 @@ class Notes:
 
     `version` counts the changes, `keep` the previous versions that stay beside the file, in the folder `versions_at`:
     that is recorded because the file may be moved without it. `refuse` is the share of known pictures that may be
-    called unknown. `lessons` are those that are kept to be taken back, by number.
+    called unknown.
     """
 
     version: int = 1
@@ -98,7 +73,6 @@ class Notes:
     refuse: float = UNKNOWN_SHARE
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
-    lessons: dict[str, LessonRecord] = field(default_factory=dict)
     versions_at: str = ""
 
     def after(self, event: Event, **changes: Any) -> Self:
@@ -112,25 +86,7 @@ class Notes:
     def renamed(self, old: str, new: str | None) -> Self:
         """The notes once a class has another name, or with None no longer exists."""
         records = {known: record.with_answer_renamed(old, new) for known, record in self.classes.items()}
-        lessons = {number: lesson.renamed(old, new) for number, lesson in self.lessons.items()}
-        return replace(self, classes=_rename_key(records, old, new), lessons=lessons)
-
-    def first_taught(self) -> dict[str, tuple[str, int]]:
-        """When each class was first taught and in which increment, by the history, without lessons taken back."""
-        back = {event.lesson for event in self.history if event.what == "unlearn"}
-        first: dict[str, tuple[str, int]] = {}
-        increments = 0
-        for event in self.history:
-            if event.what in ("base", "learn", "more"):
-                increments += event.what != "base"
-                number = 0 if event.what == "base" else increments
-                if event.lesson is None or event.lesson not in back:
-                    first = dict.fromkeys(event.pictures, (event.when, number)) | first
-            elif event.what == "forget":
-                first = {name: when for name, when in first.items() if name not in event.pictures}
-            elif event.what == "rename" and event.new_name:
-                first = {event.new_name if name in event.pictures else name: when for name, when in first.items()}
-        return first
+        return replace(self, classes=_rename_key(records, old, new))
 
     def without_name(self, name: str) -> Self:
         """The notes without the name of a class, and without the names it had before."""
@@ -159,7 +115,6 @@ class Notes:
                     **own,
                     history=tuple(_read_event(event) for event in content.get("history", ())),
                     classes={name: _read_class(one) for name, one in content.get("classes", {}).items()},
-                    lessons={name: _checked(LessonRecord(**one)) for name, one in content.get("lessons", {}).items()},
                 ),
                 _OWN,
             )
@@ -171,7 +126,7 @@ class Notes:
 
 
 def _read_event(content: dict[str, Any]) -> Event:
-    """An event as a file has it; what older ones say of pictures that were held back is dropped."""
+    """An event as a file has it; what older ones say of pictures held back and of lessons is dropped."""
     event = {name: value for name, value in content.items() if name not in _RETIRED}
     if content.get("basis") == "asked again":
         event["accuracy"] = None

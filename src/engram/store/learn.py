@@ -19,7 +19,7 @@ from engram.learner import Label, Progress
 from engram.names import fault_of_name
 from engram.store.drift import warn_of_drift
 from engram.store.health import examine
-from engram.store.history import ClassRecord, Event, LessonRecord, Notes, What, now
+from engram.store.history import ClassRecord, Event, Notes, What, now
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
@@ -156,33 +156,26 @@ class _Session:
         else:
             self._teach(clf, [title] if base else list(counts), values, labels)
         increment = 0 if base else notes.increments() + 1
-        if plan.keep_lessons:
-            clf.keep_lesson(increment, values, labels)
         left_out = clf.leave_one_out(values, labels)
         for position, answer, probability in left_out.misfits(labels) if left_out else ():
             picture = source_name(images[looked.kept[position]])
             self.report.misfits.append(Suspect(picture, str(labels[position]), str(answer), round(probability, 4)))
         seconds = time.perf_counter() - began
 
-        records, said = dict(notes.classes), dict[str, dict[str, int]]()
+        records = dict(notes.classes)
         stray = clf.stray_ or {}
         for name in counts:
             record = records.get(name) if name in known else None
             record = record or ClassRecord(now(), increment, stray=stray.get(label_of[name]))
+            answers = Counter(record.answers)
             if left_out:
-                own = left_out.judged & (names == name)
-                said[name] = dict(Counter(map(str, left_out.answers[own].tolist())))
-            answers = Counter(record.answers) + Counter(said.get(name, {}))
+                answers.update(map(str, left_out.answers[left_out.judged & (names == name)].tolist()))
             folders = tuple(dict.fromkeys((*record.folders, marks[name])))
             records[name] = replace(record, folders=folders, answers=dict(answers))
         what: What = "base" if base else "more" if known.issuperset(counts) else "learn"
         accuracy = examine(Model(clf, replace(notes, classes=records))).overall()
-        lesson = increment if plan.keep_lessons else None
-        event = Event(now(), what, counts, round(seconds, 1), None, size, accuracy, lesson=lesson)
-        keep, lessons = notes.keep if plan.keep is None else plan.keep, dict(notes.lessons)
-        if plan.keep_lessons:
-            lessons[str(increment)] = LessonRecord({name: marks[name] for name in counts}, said)
-        after = notes.after(event, classes=records, keep=keep, lessons=lessons)
+        event = Event(now(), what, counts, round(seconds, 1), None, size, accuracy)
+        after = notes.after(event, classes=records, keep=notes.keep if plan.keep is None else plan.keep)
         saved = self.store.commit(clf, after, before=None if base else notes)
         if self.cluster is not None:
             shutil.rmtree(self.blocks, ignore_errors=True)

@@ -175,9 +175,7 @@ class ModelStore:
             label = before.label(name)
             pictures = before.pictures().get(name) or 0
             before.clf.forget(label)
-            event, kept = Event(now(), "forget", {name: pictures}), before.clf.lessons_
-            notes = before.notes.renamed(name, None).after(event)
-            notes = replace(notes, lessons={n: one for n, one in notes.lessons.items() if int(n) in kept})
+            notes = before.notes.renamed(name, None).after(Event(now(), "forget", {name: pictures}))
             if for_good:
                 notes = notes.without_name(name)
                 self.versions.prune(notes.version, keep=0)  # first: should the write fail, the same command goes on
@@ -275,7 +273,6 @@ class ModelStore:
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
             "can_leave_out": method.leaves_out(),
-            "lessons_kept": sorted(clf.lessons_),
             "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {
