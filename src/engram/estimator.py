@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from engram.backbones import Backbone, RecordedBackbone
 from engram.backbones.imagenet import read_head
 from engram.device import resolve_device
-from engram.images import Pictures, extract, holds_pictures, load_image
+from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, find_method
@@ -510,27 +510,18 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             header["feature_names"] = self.feature_names_in_.tolist()
         model_file.write(path, state.tensors, header)
 
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        unknown_below: float | None = None,
-        calibration: Iterable[Any] | None = None,
-    ) -> dict[str, Any]:
+    def export(self, path: str | os.PathLike[str], *, unknown_below: float | None = None) -> dict[str, Any]:
         """Write the model, backbone included, as one graph; PATH ends in .onnx.
 
         Returns what the graph takes and gives. `unknown_below` is the familiarity below which it calls a picture not
-        known; without it, the method's own. With `calibration`, pictures like those it will be asked about, it computes
-        in 8-bit integers. The model has to be on the CPU: load it with device="cpu".
+        known; without it, the method's own. The model has to be on the CPU: load it with device="cpu".
         """
         from engram.io.export import export
 
         if self.backbone_identity_ is None:
             raise ValueError("only a model that was taught pictures can be exported")
         below = self.unknown_below() if unknown_below is None else unknown_below
-        look = self.backbone_.preprocess.image
-        shown = None if calibration is None else (look(load_image(one)).transpose(1, 2, 0) for one in calibration)
-        settings: Any = {"temperature": self._temperature(), "unknown_below": below, "calibration": shown}
+        settings: Any = {"temperature": self._temperature(), "unknown_below": below}
         return export(self.backbone_.cpu(), self.learner_, Path(path), **settings)
 
     @classmethod
