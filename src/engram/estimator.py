@@ -87,7 +87,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     counts_ : samples each class was learned from; None where the method does not keep that.
     class_vectors_ : one vector per class that places it among the others; None where the method has none.
     built_in_ : those of the labels that nobody taught, but the backbone's own head knows; see `with_imagenet`.
-    can_learn_ : whether the model can learn on; one that was saved slim cannot.
+    can_learn_ : whether the model can learn on; one that version 0.1 saved slim cannot.
     method_ : name of the method, as in the model file.
     config_ : every setting of the method.
     n_features_in_ : features per sample.
@@ -491,14 +491,14 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     # --- the model file --------------------------------------------------------------------------------------------
 
     @read
-    def save(self, path: str | os.PathLike[str], *, slim: bool = False) -> None:
-        """Write the model file. `slim` leaves out what only further learning needs: such a model only predicts."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file."""
         self._require_fitted()
         if METHODS.get(self.learner_.method) is not type(self.learner_):
             raise ValueError(
                 f"{type(self.learner_).__name__} is no method of `engram methods`: a file of it could not be opened"
             )
-        state = self.learner_.state(slim=slim)
+        state = self.learner_.state()
         header: dict[str, Any] = {
             "method": self.learner_.method,
             "learner": state.meta,

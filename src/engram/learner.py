@@ -283,8 +283,8 @@ class Learner(Shared, ABC):
         return None
 
     @abstractmethod
-    def state(self, slim: bool = False) -> State:
-        """All that is needed to go on, or (slim) to predict only."""
+    def state(self) -> State:
+        """All that is needed to go on."""
 
     @classmethod
     @abstractmethod

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from peers import make, quick
+from peers import make, quick, slimmed
 
 from engram import IncrementalClassifier
 from engram.errors import ModelFileError
@@ -54,7 +54,7 @@ def refusal(name: str, tensors: dict[str, torch.Tensor], meta: dict[str, object]
 def test_what_a_method_keeps_is_what_it_says_it_keeps(name, changes):
     learner = METHODS[name].from_state(state_of(name, changes), "cpu")
     assert learner._layout(3, 8) is not None
-    for state in (learner.state(), learner.state(slim=True)):
+    for state in (learner.state(), slimmed(learner)):
         assert refusal(name, state.tensors, state.meta) == ""
     learner.forget("b")
     assert refusal(name, learner.state().tensors, learner.state().meta) == ""
@@ -79,7 +79,7 @@ def test_a_tensor_that_is_missing_or_one_too_many_is_named(name, changes):
     slim = {**state.meta, "slim": True}
     if METHODS[name].only_for_learning:
         assert refusal(name, state.tensors, slim).startswith("it holds ")
-        assert refusal(name, METHODS[name].from_state(state, "cpu").state(slim=True).tensors, state.meta)
+        assert refusal(name, slimmed(METHODS[name].from_state(state, "cpu")).tensors, state.meta)
 
 
 @variants

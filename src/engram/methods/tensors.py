@@ -309,19 +309,17 @@ class TensorLearner(Subtracting):
             raise ValueError(f"unknown class {error.args[0]!r}; {len(row)} classes are known") from None
 
     @read
-    def state(self, slim: bool = False) -> State:
-        """The table; slim leaves out what only further learning needs."""
-        slim = slim or self.slim
-        tensors = {n: t for n, t in self.tensors.items() if not (slim and n.startswith(self.only_for_learning))}
+    def state(self) -> State:
+        """The table."""
         meta = {
             "config": asdict(self.config),
             "seed": self.seed,
             "tasks_learned": self.tasks_learned,
             "n_features": self.n_features,
             "labels": list(self._labels),
-            "slim": slim,
+            "slim": self.slim,
         }
-        return State(tensors, meta)
+        return State(dict(self.tensors), meta)
 
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
