@@ -21,7 +21,7 @@ from engram.store.model_store import Model, ModelStore
 from engram.store.new import new_model
 from engram.store.plan import Plan
 from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
-from engram.store.report import Learned, Report, Step, Suspect
+from engram.store.report import Learned, Report, Step
 from engram.store.statistics import write_statistics
 from engram.store.taxonomy import SURE, Namer, read_taxonomy
 
@@ -52,7 +52,6 @@ __all__ = [
     "Ranked",
     "Report",
     "Step",
-    "Suspect",
     "Unreadable",
     "Wanted",
     "What",
