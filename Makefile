@@ -43,7 +43,7 @@ test-lowest:
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check packaging
 	$(LOWEST)/bin/python .ci/lowest_versions.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint $(LOWEST)/constraints.txt --editable '.[test,heic,parquet]'
+		--constraint $(LOWEST)/constraints.txt --editable '.[test,heic]'
 	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest $(PYTEST_ARGS)
 
 # Which branches the tests take, those of the processes they start included. Fails below the bar in pyproject.toml.

@@ -1,10 +1,10 @@
-"""Does an exported model answer as the model does, and what do 8-bit integers cost?
+"""Does an exported model answer as the model does?
 
     python benchmarks/exported.py --data DIR [--classes 20] [--pictures 30] [--tested 20] [--json PATH]
 
 DIR holds one folder of pictures per class (of CUB-200, that is CUB_200_2011/images). A model learns some classes as
-`engram learn` does, is exported as ONNX in floating point and in integers, and each is asked about other
-pictures of these classes, as they are: resizing is done by the graph.
+`engram learn` does, is exported as ONNX, and both are asked about other pictures of these classes, as they are: the
+graph resizes them.
 """
 
 import tempfile
@@ -42,24 +42,17 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         store = ModelStore(Path(folder) / "birds.engram", device="cpu")
-        learn_classes(store, taught, Plan(holdout=0.0))
+        learn_classes(store, taught, Plan())
         model = store.read()
         expected = [answer.label for answer in predict_images(model, paths, top=1, device="cpu")]
         rows.append(row("engram predict: right", float(np.mean(np.array(expected) == truth)), "share"))
         pictures = [np.asarray(load_image(path)) for path in paths]
-        shown = [path for some in taught.values() for path in some][:: max(1, len(taught) * options.pictures // 100)]
-        for name, suffix, calibration in (
-            ("ONNX", "onnx", None),
-            ("ONNX int8", "int8.onnx", shown),
-        ):
-            out = Path(folder) / f"birds.{suffix}"
-            model.clf.export(out, calibration=calibration)
-            said = ask_onnx(out, pictures)
-            rows.append(row(f"{name}: right", float(np.mean(np.array(said) == truth)), "share"))
-            rows.append(
-                row(f"{name}: answers that differ", float(np.sum(np.array(said) != expected)), f"of {len(said)}")
-            )
-            rows.append(row(f"{name}: file", out.stat().st_size / 1e6, "MB"))
+        out = Path(folder) / "birds.onnx"
+        model.clf.export(out)
+        said = ask_onnx(out, pictures)
+        rows.append(row("ONNX: right", float(np.mean(np.array(said) == truth)), "share"))
+        rows.append(row("ONNX: answers that differ", float(np.sum(np.array(said) != expected)), f"of {len(said)}"))
+        rows.append(row("ONNX: file", out.stat().st_size / 1e6, "MB"))
     show(rows, "cpu", options.json, backbone=model.backbone.identity, classes=options.classes)
 
 

@@ -1,6 +1,6 @@
 """Methods that are small and quick: the checks train them many times."""
 
-from engram.learner import Learner
+from engram.learner import Learner, State
 from engram.methods import METHODS
 
 SOFTMAX: dict[str, object] = {
@@ -72,3 +72,10 @@ def quick(name: str) -> dict[str, object]:
 def make(name: str, device: str = "cpu", **changes: object) -> Learner:
     kind = METHODS[name]
     return kind(kind.configure({**quick(name), **changes}), seed=3, device=device)
+
+
+def slimmed(learner: Learner) -> State:
+    """As files of version 0.1 may have it: without what only learning needs."""
+    state, left_out = learner.state(), getattr(learner, "only_for_learning", ())
+    tensors = {name: tensor for name, tensor in state.tensors.items() if not name.startswith(left_out)}
+    return State(tensors, state.meta | {"slim": True})

@@ -25,7 +25,7 @@ from engram.store import (
     twins,
 )
 
-NEW = ["--backbone", "averages", "--holdout", "0"]
+NEW = ["--backbone", "averages"]
 WIDE, HIGH = 80, 60
 BOX = [0.25, 0.5, 0.25, 0.3333]  # 20×20 of 80×60 pixels
 SMALL = [0.0, 0.0, 0.1, 0.1]

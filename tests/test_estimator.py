@@ -272,8 +272,6 @@ def test_the_memory_table_is_exact():
         "class memory": 3 * 16 * 4 + 3 * 8,
         "stored samples": 0,
         "consolidation state": encoder,
-        "examples to check with": 0,
-        "lessons that can be taken back": 0,
         "scratch memory": 0,
     }
 

@@ -53,7 +53,7 @@ def test_new_learn_and_look(engram, tmp_path):
     first = engram("predict", "m.engram", "pictures/red/0-0.png", "--json").json[0]
     assert first["label"] in imagenet_names()
 
-    assert engram("learn", "m.engram", "pictures", "--holdout", "0").code == 0
+    assert engram("learn", "m.engram", "pictures").code == 0
     about = engram("info", "m.engram", "--json").json
     assert [(one["name"], one["pictures"]) for one in about["classes"]] == [("red", 6), ("tench", 6)]
     assert about["built_in"]["classes"] == 999
@@ -108,7 +108,7 @@ def test_boxes_of_a_detector_are_named_by_classes_that_nobody_taught(engram, tmp
 
 def _other(engram, folder) -> str:
     """A model without a head, on the same backbone."""
-    assert engram("learn", "plain.engram", "pictures", "--holdout", "0").code == 0
+    assert engram("learn", "plain.engram", "pictures").code == 0
     return "plain.engram"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from toys import paint
 
-NEW = ["--backbone", "averages", "--holdout", "0"]
+NEW = ["--backbone", "averages"]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def test_merge(engram, two, tmp_path):
     again = engram("merge", "out.engram", "garden.engram", "lake.engram")
     assert (again.code, again.err.count("\n")) == (2, 1)
     twice = engram("merge", "out.engram", "out.engram", "lake.engram", "--force", "--json")
-    assert twice.json["joined"] == {"blue": 7, "red": 7}
+    assert twice.json["joined"] == {"blue": 8, "red": 8}
     assert twice.json["learned_twice"][0] == {"name": "blue", "models": ["out.engram", "lake.engram"]}
     assert "learned twice: blue in out.engram and lake.engram" in twice.err
     assert engram("undo", "out.engram", "--yes").err.startswith("undone: merged models")
@@ -75,7 +75,7 @@ def test_statistics_are_counts_means_and_scatter_and_nothing_else(engram, tmp_pa
 def test_statistics_merge_into_a_model_as_if_it_had_seen_the_pictures(engram, tmp_path):
     here, there = paint(tmp_path / "here", "red", "green"), paint(tmp_path / "there", "red", "blue", seed=1)
     both = paint(paint(tmp_path / "both", "red", "green"), "red", "blue", seed=1)
-    settings = ("--backbone", "averages", "--set", "kept_bits=64", "--holdout", "0")
+    settings = ("--backbone", "averages", "--set", "kept_bits=64")
     assert engram("learn", "m.engram", here, *settings).code == 0
     assert engram("learn", "whole.engram", both, *settings).code == 0
     assert engram("learn", "there.stats", there, "--statistics", *settings[:4]).code == 0

@@ -16,7 +16,7 @@ from engram.datasets import folders
 from engram.images import ImageError, load_image
 from engram.store import twins
 
-NEW = ["--backbone", "averages", "--holdout", "0"]
+NEW = ["--backbone", "averages"]
 NO_PICTURE = "by its name not a picture that engram reads"
 
 

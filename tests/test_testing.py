@@ -51,8 +51,8 @@ class LosesImportance(EWC):
 
 
 class LosesTheTaskCount(EWC):
-    def state(self, slim=False):
-        state = super().state(slim)
+    def state(self):
+        state = super().state()
         return State(state.tensors, {**state.meta, "tasks_learned": 1})
 
 

@@ -31,17 +31,17 @@ def shell(script: str, folder: Path, **variables: str) -> subprocess.CompletedPr
 
 def check(said: list[str]) -> None:
     assert "self test: right 100%" in said[0]
-    assert "base: 5 classes learned from 90 pictures" in said[2]
+    assert "base: 5 classes learned from 100 pictures" in said[2]
     assert "test/circle/00.png: circle (" in said[3]
     assert len(re.findall(r"^test/triangle/\d\d\.png,triangle,", said[3], re.MULTILINE)) >= 4
-    assert "1/1 star: learned from 18 pictures" in said[4]
+    assert "1/1 star: learned from 20 pictures" in said[4]
     right = re.search(r"([\d.]+)% of 30 pictures right", said[4])
     assert right
     assert float(right[1]) > 80
     assert "look again: more/star/05.png was taught as star and looks like circle" in said[5]
     assert "undone: learned more of star" in said[5]
     assert len(re.findall("^strange/stripes/0[0-2].png: unknown ", said[6], re.MULTILINE)) == 3
-    assert "learned star from 18 pictures" in said[7]
+    assert "learned star from 20 pictures" in said[7]
     assert "test/circle/00.png: circle" not in said[8]
     assert "star is called five-pointed star now" in said[8]
     assert re.search(r"^test/square/00.png: square \d+%$", said[9], re.MULTILINE)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -20,7 +19,7 @@ from sklearn.utils.validation import validate_data
 from engram.backbones import Backbone, RecordedBackbone
 from engram.backbones.imagenet import read_head
 from engram.device import resolve_device
-from engram.images import Pictures, extract, holds_pictures, load_image
+from engram.images import Pictures, extract, holds_pictures
 from engram.io import model_file
 from engram.learner import Label, Learner, MemoryTable, Progress, State
 from engram.methods import METHODS, MissingMethodError, find_method
@@ -89,7 +88,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     counts_ : samples each class was learned from; None where the method does not keep that.
     class_vectors_ : one vector per class that places it among the others; None where the method has none.
     built_in_ : those of the labels that nobody taught, but the backbone's own head knows; see `with_imagenet`.
-    can_learn_ : whether the model can learn on; one that was saved slim cannot.
+    can_learn_ : whether the model can learn on; one that version 0.1 saved slim cannot.
     method_ : name of the method, as in the model file.
     about_ : what there is to know about the method, which the model file says, too.
     config_ : every setting of the method.
@@ -99,8 +98,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
     backbone_ : that network itself.
     learner_ : the method itself.
     notes_ : anything JSON can hold that is to travel with the model in its file; `fit` starts with none.
-    examples_ : features of samples that were not learned, by label, which travel with the model to check it with.
-    lessons_ : numbers of the lessons that are kept to be taken back, and how many samples each had of which class.
 
     Examples
     --------
@@ -150,7 +147,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         head, network = read_head(recorded.name), recorded.network()
         learner.adopt(head.names, head.weight, head.bias, network.dim)
         clf.learner_, clf._recorded, clf.n_features_in_ = learner, recorded, network.dim
-        clf.notes_, clf.examples_ = {}, {}
+        clf.notes_ = {}
         return clf
 
     # --- learning -------------------------------------------------------------------------------------------------
@@ -186,7 +183,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         self.learner_, self._recorded = learner, recorded
         if start_over:
             self.notes_: dict[str, Any] = {}
-            self.examples_: dict[Label, NDArray[np.float16]] = {}
 
     def _vectors(self, X: ArrayLike | Pictures, recorded: RecordedBackbone | None) -> Any:
         """Features of pictures; anything else as it is. A picture that cannot be read is an error."""
@@ -224,13 +220,8 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         merged = copy.copy(self)
         merged.learner_ = type(self.learner_).from_state(self.learner_.state(), self.device)
         merged.learner_.merge(*(other.learner_ for other in others))
-        merged.learner_.drop_lessons()  # whose numbers several may have
         merged.n_features_in_ = merged.learner_.n_features
-        merged.notes_, merged.examples_ = {}, dict(self.examples_)
-        for other in others:
-            for label, values in other.examples_.items():
-                kept = merged.examples_.get(label, values[:0])
-                merged.examples_[label] = np.concatenate([kept, values])
+        merged.notes_ = {}
         return merged
 
     @read
@@ -238,47 +229,14 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         """A classifier that knows what this one knew before `other` was merged: `a.merge(b).subtract(b)` is like `a`.
 
         Classes of which no sample is left are gone. Both are left as they are. Exact for "whitened", "slda" and "ncm",
-        up to rounding; calibration and examples of other classes stay as they are.
+        up to rounding; calibration stays as it is.
         """
         self.require_mergeable(other)
         rest = copy.copy(self)
         rest.learner_ = copy.copy(self.learner_)
         rest.learner_.subtract(other.learner_)
-        taken = set(other.learner_.labels)
-        rest.notes_, rest.examples_ = {}, {name: one for name, one in self.examples_.items() if name not in taken}
+        rest.notes_ = {}
         return rest
-
-    def keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
-        """Keep the counts, means and scatter of samples that have just been learned, for `unlearn`, under a number."""
-        self._keep_lesson(number, X, y)
-        return self
-
-    @change
-    def _keep_lesson(self, number: int, X: ArrayLike | Pictures, y: ArrayLike) -> None:
-        learner = copy.copy(self.learner_)
-        learner.keep_lesson(number, self._features(X), np.asarray(y))
-        self.learner_ = learner
-
-    def unlearn(self, number: int) -> Self:
-        """Take a lesson back that was kept, whatever was learned since: as if it had never been learned.
-
-        Classes that nothing else has taught are gone, and so are examples of all its classes.
-        """
-        self._unlearn(number)
-        return self
-
-    @change
-    def _unlearn(self, number: int) -> None:
-        learner, taught = copy.copy(self.learner_), self.lessons_.get(number, {})
-        learner.unlearn(number)
-        self.learner_ = learner
-        self.examples_ = {name: values for name, values in self.examples_.items() if name not in taught}
-
-    @property
-    def lessons_(self) -> dict[int, dict[Label, int]]:
-        """The lessons that are kept, and how many samples each had of which class."""
-        self._require_fitted()
-        return self.learner_.lessons
 
     @read
     def blank(self) -> Learner:
@@ -299,7 +257,7 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         learner.merge(*taught)
         self.learner_, self._recorded = learner, recorded
         if not fitted:
-            self.notes_, self.examples_ = {}, {}
+            self.notes_ = {}
         self.n_features_in_ = learner.n_features
 
     def calibrate(self, X: ArrayLike | Pictures, y: ArrayLike) -> Self:
@@ -518,7 +476,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         learner = copy.copy(self.learner_)
         learner.forget(label)
         self.learner_ = learner
-        self.examples_ = {name: values for name, values in self.examples_.items() if name != label}
 
     def rename(self, old: Label, new: Label) -> Self:
         """Give a class another name."""
@@ -532,29 +489,25 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         learner = copy.copy(self.learner_)
         learner.rename(old, new)
         self.learner_ = learner
-        self.examples_ = {new if name == old else name: values for name, values in self.examples_.items()}
 
     @read
     def memory(self) -> MemoryTable:
         """Every tensor that is kept: name -> shape, dtype, bytes and what it is kept for."""
         self._require_fitted()
-        return MemoryTable(self.learner_.memory() | MemoryTable.of(self._example_tensors()))
-
-    def _example_tensors(self) -> dict[str, torch.Tensor]:
-        return {f"examples.{i}": torch.from_numpy(values) for i, values in enumerate(self.examples_.values())}
+        return self.learner_.memory()
 
     # --- the model file --------------------------------------------------------------------------------------------
 
     @read
-    def save(self, path: str | os.PathLike[str], *, slim: bool = False) -> None:
-        """Write the model file. `slim` leaves out what only further learning needs: such a model only predicts."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model file."""
         self._require_fitted()
         if METHODS.get(self.learner_.method) is not type(self.learner_):
             raise ValueError(
                 f"{type(self.learner_).__name__} is not what `engram methods` has as {self.learner_.method!r}: "
                 "a file of it could not be opened"
             )
-        state = self.learner_.state(slim=slim)
+        state = self.learner_.state()
         header: dict[str, Any] = {
             "method": self.learner_.method,
             "learner": state.meta,
@@ -565,32 +518,20 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         }
         if hasattr(self, "feature_names_in_"):
             header["feature_names"] = self.feature_names_in_.tolist()
-        tensors = state.tensors
-        if self.examples_ and not slim:
-            tensors, header["examples"] = tensors | self._example_tensors(), list(self.examples_)
-        model_file.write(path, tensors, header)
+        model_file.write(path, state.tensors, header)
 
-    def export(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        unknown_below: float | None = None,
-        calibration: Iterable[Any] | None = None,
-    ) -> dict[str, Any]:
+    def export(self, path: str | os.PathLike[str], *, unknown_below: float | None = None) -> dict[str, Any]:
         """Write the model, backbone included, as one graph; PATH ends in .onnx.
 
         Returns what the graph takes and gives. `unknown_below` is the familiarity below which it calls a picture not
-        known; without it, the method's own. With `calibration`, pictures like those it will be asked about, it computes
-        in 8-bit integers. The model has to be on the CPU: load it with device="cpu".
+        known; without it, the method's own. The model has to be on the CPU: load it with device="cpu".
         """
         from engram.io.export import export
 
         if self.backbone_identity_ is None:
             raise ValueError("only a model that was taught pictures can be exported")
         below = self.unknown_below() if unknown_below is None else unknown_below
-        look = self.backbone_.preprocess.image
-        shown = None if calibration is None else (look(load_image(one)).transpose(1, 2, 0) for one in calibration)
-        settings: Any = {"temperature": self._temperature(), "unknown_below": below, "calibration": shown}
+        settings: Any = {"temperature": self._temperature(), "unknown_below": below}
         return export(self.backbone_.cpu(), self.learner_, Path(path), **settings)
 
     @classmethod
@@ -606,11 +547,9 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
         resolve_device(device)  # a device that is not there is no fault of the file
         tensors, header = model_file.read(path)
         try:
-            examples = {
-                label: tensors.pop(f"examples.{i}").numpy() for i, label in enumerate(header.get("examples", ()))
-            }
+            for i in range(len(header.get("examples", ()))):
+                del tensors[f"examples.{i}"]  # features of pictures to check with, which files of before may hold
             learner = _learner_of(header, State(tensors, header["learner"]), device)
-            _require_examples(examples, learner)
             clf = cls(
                 learner.method,
                 config=asdict(learner.config),
@@ -622,7 +561,6 @@ class IncrementalClassifier(Shared, ClassifierMixin, BaseEstimator):  # type: ig
             if "feature_names" in header:
                 clf.feature_names_in_ = _as_feature_names(header["feature_names"], learner.n_features)
             clf.notes_ = dict(header.get("notes", {}))  # files of before there were notes have none
-            clf.examples_ = examples
             described = header["backbone"]
             blind = None if described is None else RecordedBackbone.from_json(described, None)
         except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -659,13 +597,6 @@ def _as_feature_names(names: Any, n: int | None) -> NDArray[Any]:
     if not isinstance(names, list) or len(names) != n or not all(isinstance(name, str) for name in names):
         raise ValueError(f"the names of its features are not {n} texts")
     return np.asarray(names, dtype=object)
-
-
-def _require_examples(examples: Mapping[Any, NDArray[Any]], learner: Learner) -> None:
-    known = set(learner.labels)
-    for label, values in examples.items():
-        if label not in known or values.dtype != np.float16 or values.shape[1:] != (learner.n_features,):
-            raise ValueError(f"the examples of {label!r} are not {learner.n_features} features each, of a known class")
 
 
 def _sorted_rows(labels: Sequence[Label]) -> NDArray[np.int64]:

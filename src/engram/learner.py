@@ -29,8 +29,6 @@ GROUPS = {
     "classes": "class memory",
     "samples": "stored samples",
     "consolidation": "consolidation state",
-    "examples": "examples to check with",
-    "lessons": "lessons that can be taken back",
     "scratch": "scratch memory",
 }
 
@@ -291,8 +289,8 @@ class Learner(Shared, ABC):
         return None
 
     @abstractmethod
-    def state(self, slim: bool = False) -> State:
-        """All that is needed to go on, or (slim) to predict only."""
+    def state(self) -> State:
+        """All that is needed to go on."""
 
     @classmethod
     @abstractmethod
@@ -326,26 +324,6 @@ class Learner(Shared, ABC):
         Classes of which no sample is left are gone. ValueError says what is in the way.
         """
         self.require_mergeable(other)
-        self._require_subtracting()
-
-    def keep_lesson(self, number: int, X: ArrayLike | Tensor, y: Iterable[Any]) -> None:
-        """Keep what samples that have just been learned have added, so that `unlearn` can take it back."""
-        self._require_subtracting()
-
-    def unlearn(self, number: int) -> None:
-        """Know what would be known had a lesson that was kept never been learned. All or nothing."""
-        self._require_subtracting()
-
-    def drop_lessons(self) -> None:
-        """Keep nothing of single lessons any more."""
-        return None
-
-    @property
-    def lessons(self) -> dict[int, dict[Label, int]]:
-        """The lessons that are kept, and how many samples each had of which class."""
-        return {}
-
-    def _require_subtracting(self) -> None:
         if not self.subtracts():
             raise ValueError(
                 f"a model of the method {self.method} cannot take anything back: what it keeps are not counts, means "

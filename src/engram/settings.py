@@ -62,8 +62,8 @@ def _expected(value: Any, kind: Any) -> str:
         fits = any(value == one and type(value) is type(one) for one in inner)
         return "" if fits else ", ".join(map(repr, inner[:-1])) + f" or {inner[-1]!r}"
     if origin is tuple:
-        fits = isinstance(value, tuple) and all(type(one) is int for one in value)
-        return "" if fits else "whole numbers in brackets, as [64, 32]"
+        fits = isinstance(value, tuple) and not any(_expected(one, inner[0]) for one in value)
+        return "" if fits else "texts in brackets" if inner[0] is str else "whole numbers in brackets, as [64, 32]"
     if origin is not None:
         fits = isinstance(value, origin) and not any(_expected(one, inner[1]) for one in value.values())
         return "" if fits else "values by name"

@@ -18,7 +18,7 @@ from engram.store import ImageUrl, Model, ModelStore, Plan, Step, examine, learn
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
-PLAN = {"settings": {"kept_bits": 32}, "holdout": 0.0}
+PLAN = {"settings": {"kept_bits": 32}}
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,8 @@ def test_the_model_that_one_process_makes(tmp_path, folders, address):
     report = learn_classes(new(tmp_path), folders, quick_plan(**PLAN), steps.append, cluster=Cluster(address, 4))
     learn_classes(new(tmp_path, "one"), folders, quick_plan(**PLAN))
     assert_same_model(new(tmp_path).read(), new(tmp_path, "one").read())
-    assert [(one.name, one.pictures, one.held_back, one.increment) for one in report.learned] == [
-        ("blue", 10, 0, 0), ("cyan", 10, 0, 0), ("green", 10, 0, 0), ("red", 9, 0, 0), ("white", 10, 0, 0),
+    assert [(one.name, one.pictures, one.increment) for one in report.learned] == [
+        ("blue", 10, 0), ("cyan", 10, 0), ("green", 10, 0), ("red", 9, 0), ("white", 10, 0),
     ]  # fmt: skip
     assert [name for name, _ in report.unreadable] == [str(folders["red"][0])]
     assert (report.workers_lost, report.blocks_retried) == (0, 0)
@@ -78,9 +78,9 @@ def test_the_model_that_one_process_makes(tmp_path, folders, address):
 def test_a_few_pictures_are_enough_to_judge_by(tmp_path, folders, address, monkeypatch):
     monkeypatch.setattr("engram.store.learn._MOST_JUDGED", 25)
     learn_classes(new(tmp_path), folders, quick_plan(**PLAN), cluster=Cluster(address))
-    health = examine(new(tmp_path).read(), {})
+    health = examine(new(tmp_path).read())
     assert [one.pictures for one in health.classes.values()] == [5] * 5
-    assert health.overall() == (1.0, "leave-one-out")
+    assert health.overall() == 1.0
     assert new(tmp_path).read().clf.counts_.tolist() == [10] * 5
 
 
@@ -121,15 +121,6 @@ def _touch(tmp_path: Path) -> Plan:
     return quick_plan()
 
 
-def test_a_method_without_a_rule_for_the_unknown_is_calibrated_as_ever(tmp_path, folders, address):
-    plan = quick_plan(method="ncm", holdout=0.0)
-    for name, cluster in (("m", Cluster(address)), ("one", None)):
-        learn_classes(new(tmp_path, name), folders, plan, cluster=cluster)
-    one, other = (new(tmp_path, name).read() for name in ("m", "one"))
-    assert one.unknown_below() == pytest.approx(other.unknown_below(), abs=1e-3)
-    assert one.pictures() == other.pictures()
-
-
 def test_what_is_done_is_not_done_again_after_a_failure(tmp_path, folders, address, monkeypatch):
     def commit(*_: object, **__: object) -> None:
         raise OSError("the disk is full")
@@ -151,9 +142,9 @@ def test_what_is_done_is_not_done_again_after_a_failure(tmp_path, folders, addre
 
 def test_addresses_instead_of_files(tmp_path, folders, address):
     urls = {name: [ImageUrl(f"file://{path}") for path in paths] for name, paths in folders.items()}
-    report = learn_classes(new(tmp_path), urls, quick_plan(holdout=0), cluster=Cluster(address))
+    report = learn_classes(new(tmp_path), urls, quick_plan(), cluster=Cluster(address))
     assert [one.pictures for one in report.learned] == [10] * 5
-    assert learn_classes(new(tmp_path), urls, quick_plan(holdout=0), cluster=Cluster(address)).known == sorted(folders)
+    assert learn_classes(new(tmp_path), urls, quick_plan(), cluster=Cluster(address)).known == sorted(folders)
 
 
 def test_what_cannot_work_is_said_at_once_and_changes_nothing(tmp_path, folders, address, monkeypatch):

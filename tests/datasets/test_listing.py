@@ -1,8 +1,5 @@
 """Lists of pictures and their classes."""
 
-import sys
-from types import ModuleType
-
 import pytest
 
 from engram.datasets import DataError, read_listing
@@ -87,29 +84,3 @@ def test_files_that_are_no_list(folder, name, content, reason):
         read_listing(folder / name)
     with pytest.raises(DataError, match="No such file"):
         read_listing(folder / "none.txt")
-
-
-def test_parquet(folder, monkeypatch):
-    """With pandas where there is one; else with something that has its form."""
-    file = folder / "l.parquet"
-    rows = {"path": ["a.jpg", None, "b.jpg"], "label": ["wren", "tit", None]}
-    try:
-        import pandas
-
-        pandas.DataFrame(rows).to_parquet(file)
-    except ImportError:
-        pandas = ModuleType("pandas")
-        filled = {name: Column("" if value is None else value for value in values) for name, values in rows.items()}
-        pandas.read_parquet = lambda path, columns: {name: filled[name] for name in columns}  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "pandas", pandas)
-    listing = read_listing(file)
-    assert listing.classes == {"wren": [str(folder / "a.jpg")]}
-    assert listing.bad == ["row 2: it has no path", "row 3: b.jpg has no label"]
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(DataError, match=r"takes pandas: pip install 'engram-learn\[parquet\]'"):
-        read_listing(file)
-
-
-class Column(list[str]):
-    def fillna(self, value: str) -> "Column":
-        return self

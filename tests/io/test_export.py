@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from toys import QUICK, averages, paint
 
 from engram import IncrementalClassifier, ModelFileError
-from engram.backbones import Backbone, Preprocess
 from engram.io.export import OUTPUTS, TOLERANCE, Graph
 from engram.testing import blobs
 
@@ -154,34 +152,6 @@ def test_the_label_is_text(pictures, tmp_path):
     label, known = session.run(["label", "known"], {"pictures": pixels(pictures)})
     assert label.tolist() == names
     assert known.mean() > 0.8  # by the method's own rule
-
-
-def test_integers_answer_nearly_as_floats_do(pictures, tmp_path):
-    onnxruntime = pytest.importorskip("onnxruntime")
-    generator = torch.Generator().manual_seed(0)
-    network = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.ReLU6(), torch.nn.Conv2d(32, 64, 3), torch.nn.ReLU6(),
-        torch.nn.AdaptiveAvgPool2d(2), torch.nn.Flatten(),
-    )  # fmt: skip
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 4)
-    seen = Backbone(network, name="convolutions@16", dim=256, preprocess=Preprocess(size=16))
-    names = [path.parent.name for path in pictures]
-    clf = IncrementalClassifier(backbone=seen, random_state=0, device="cpu").fit(pictures, names)
-    floats = clf.export(tmp_path / "float.onnx")
-    integers = clf.export(tmp_path / "int8.onnx", calibration=pictures[::2])
-    assert (integers["calibrated_on"], integers["same_answers"]) == (12, 12)
-    assert "calibrated_on" not in floats
-    scores = [run(tmp_path / name, pixels(pictures)) for name in ("float.onnx", "int8.onnx")]
-    assert 1e-4 < np.abs(scores[0] - scores[1]).max() < 0.1  # it is another computation
-    assert (scores[1].argmax(1) == scores[0].argmax(1)).all()
-    metadata = onnxruntime.InferenceSession(tmp_path / "int8.onnx").get_modelmeta().custom_metadata_map
-    assert json.loads(metadata["labels"]) == ["blue", "green", "red"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["float.onnx", "int8.onnx"]
-    with pytest.raises(ValueError, match="no pictures to calibrate"):
-        clf.export(tmp_path / "m.onnx", calibration=[])
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("interpolation", ["lanczos", "bilinear"])

@@ -89,19 +89,6 @@ def test_the_file_is_plain_safetensors_with_a_json_header(tmp_path, clf):
     assert header["learner"]["config"]["lambda_reg"] == 10.0
 
 
-def test_slim_leaves_out_what_only_learning_needs(tmp_path, clf):
-    clf.save(tmp_path / "full")
-    clf.save(tmp_path / "slim", slim=True)
-    assert (tmp_path / "slim").stat().st_size < 0.7 * (tmp_path / "full").stat().st_size
-    slim = IncrementalClassifier.load(tmp_path / "slim", device="cpu")
-    X, _ = blobs(["a", "b", "c"])
-    assert np.array_equal(slim.predict(X), clf.predict(X))
-    with pytest.raises(ValueError, match="saved slim"):
-        slim.partial_fit(*blobs(["d"]))
-    slim.save(tmp_path / "again")  # once slim, always slim
-    assert IncrementalClassifier.load(tmp_path / "again", device="cpu").classes_.tolist() == ["a", "b", "c"]
-
-
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_flipped_or_missing_byte_is_noticed_or_harmless(data, whole, clf, tmp_path):

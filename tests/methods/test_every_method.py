@@ -4,13 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
-from every import quick
+from every import quick, slimmed
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from engram import IncrementalClassifier
+from engram.io import model_file
 from engram.methods import METHODS
 from engram.testing import assert_close, blobs, reachable_arrays
 
@@ -92,16 +93,20 @@ def test_saving_and_going_on_is_going_on(name, tmp_path):
 
 
 @every_method
-def test_a_slim_model_answers_and_does_not_learn(name, tmp_path):
+def test_a_slim_file_of_version_0_1_answers_and_does_not_learn(name, tmp_path):
     clf = taught(name)
-    clf.save(tmp_path / "model", slim=True)
+    clf.save(tmp_path / "model")
+    tensors, header = slimmed(clf.learner_).tensors, model_file.read(tmp_path / "model")[1]
+    header = {key: value for key, value in header.items() if key != "tensors"}
+    model_file.write(tmp_path / "model", tensors, header | {"learner": slimmed(clf.learner_).meta})
     slim = IncrementalClassifier.load(tmp_path / "model", device="cpu")
     X, _ = blobs(["a", "b", "c"], seed=4)
     assert np.array_equal(slim.decision_function(X), clf.decision_function(X))
     assert (clf.can_learn_, slim.can_learn_) == (True, False)
     with pytest.raises(ValueError, match="saved slim"):
         slim.partial_fit(*blobs(["d"]))
-    slim.rename("a", "ant").forget("b")
+    slim.rename("a", "ant").forget("b").save(tmp_path / "again")  # once slim, always slim
+    assert not IncrementalClassifier.load(tmp_path / "again", device="cpu").can_learn_
     assert set(slim.predict(X)) <= {"ant", "c"}
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from peers import make
+from every import make
 from snapshots import Snapshots
 
 from engram.bench.protocol import Samples, class_order, run, split_tasks

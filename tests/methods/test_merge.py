@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from every import quick
+from every import quick, slimmed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -237,7 +237,7 @@ def test_a_mismatch_is_one_line_that_names_both():
     one = whitened(X, y)
     before = one.state()
     wide = np.abs(np.random.default_rng(0).normal(size=(3, 4097)))
-    slim = Whitened.from_state(one.state(slim=True), "cpu")
+    slim = Whitened.from_state(slimmed(one), "cpu")
     refused = [
         (one, whitened(X, y, transform="none"), "different transform cannot be merged: sqrt and none"),
         (one, whitened(X[:, :4], y), "different numbers of features cannot be merged: 5 and 4"),

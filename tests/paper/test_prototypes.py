@@ -258,19 +258,6 @@ def test_progress_tells_every_epoch():
     assert told[7].loss < told[0].loss
 
 
-def test_a_slim_state_predicts_the_same_and_says_why_it_cannot_learn():
-    made = learner()
-    X, y = blobs(["a", "b"])
-    made.learn(X, y)
-    state = made.state(slim=True)
-    assert not any("decoder" in name or "importance" in name for name in state.tensors)
-    slim = Prototypes.from_state(state, device="cpu")
-    assert np.array_equal(slim.scores(X), made.scores(X))
-    with pytest.raises(ValueError, match="saved slim"):
-        slim.learn(*blobs(["c"]))
-    assert slim.labels == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     "bad",
     [

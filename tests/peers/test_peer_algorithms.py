@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from every import make
+from every import make, slimmed
 
 from engram.bench.metrics import memory_at
 from engram.methods.tensors import Task, TensorLearner
@@ -462,5 +462,5 @@ def test_bytes_of_a_further_class(name, paper, kept):
 def test_bytes_kept_at_the_number_of_classes_there_are():
     for name in ("1nn", "slda", "fecam", "ewc", "prototypes"):
         learner = teach(functools.partial(make, name), ["a", "b"], ["c"])
-        answering = sum(t.numel() * t.element_size() for n, t in learner.state(slim=True).tensors.items() if n.startswith("network."))  # fmt: skip # noqa: E501
+        answering = sum(t.numel() * t.element_size() for n, t in slimmed(learner).tensors.items() if n.startswith("network."))  # fmt: skip # noqa: E501
         assert memory_at(learner, (3,))["kept_between_increments"]["3"] == learner.memory().total - answering

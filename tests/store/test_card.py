@@ -14,8 +14,8 @@ def test_a_card_tells_what_the_file_knows(place):
     assert body.startswith("\n# m\n")
     assert "says which of 3 classes" in body
     assert "| backbone, frozen | `averages@16" in body
-    assert "| blue | 18 | 100% |  |\n" in body
-    assert "| red\\|\\_deep\\_ | 18 | 100% |  |\n" in body
+    assert "| blue | 20 | 100% |  |\n" in body
+    assert "| red\\|\\_deep\\_ | 20 | 100% |  |\n" in body
     assert "100.0% right, as the mean over classes: each picture it was taught was judged" in body
     assert "no feature vector of a picture" in body
     assert "refuses about 5% of pictures" in body

@@ -69,7 +69,7 @@ def taught(tmp_path_factory) -> Path:
         (("history", 0, "when"), 7),
         (("classes", "red", "increment"), "first"),
         (("classes", "red", "folders"), 3),
-        (("unknown",), {"similarity": "x", "share": 0.1, "pictures": 1, "held_back": True}),
+        (("classes", "red", "folders"), [3]),
     ],
 )
 def test_notes_of_wrong_kinds_are_refused_when_they_are_read(where, value, taught, tmp_path):

@@ -12,9 +12,8 @@ from engram.datasets import class_folders
 from engram.images import extract
 from engram.store import Event, MergeSource, Model, ModelStore, Notes, examine, learn_classes, merge_models, plan_merge
 from engram.store.history import ClassRecord
-from engram.testing import assert_same_state
 
-EXACT = {"settings": {"kept_bits": 64}, "holdout": 0.0}
+EXACT = {"settings": {"kept_bits": 64}}
 
 
 def teach(path: Path, *colours: str, seed: int = 0, **plan: object) -> ModelStore:
@@ -72,14 +71,14 @@ def test_histories_are_merged_in_order_of_time_and_folders_stay_known(tmp_path, 
 def test_notes_of_both_in_order_of_time(garden, lake):
     """A class known to both was learned when the first of them learned it."""
     mine = Notes(history=(Event("2", "base", {"red": 1}), Event("4", "forget", {"old": 1})),
-                 classes={"red": ClassRecord("2", 0, {"a": 0.0})})  # fmt: skip
+                 classes={"red": ClassRecord("2", 0, ("a",))})  # fmt: skip
     theirs = Notes(history=(Event("1", "base", {"ruby": 1}), Event("3", "rename", {"ruby": 0}, new_name="red")),
-                   classes={"red": ClassRecord("1", 7, {"b": 0.1})})  # fmt: skip
+                   classes={"red": ClassRecord("1", 7, ("b",))})  # fmt: skip
     sources = [MergeSource("x.engram", replace(garden.read(), notes=mine)),
                MergeSource("y.engram", replace(lake.read(), notes=theirs))]  # fmt: skip
     joined = plan_merge(sources).model.notes
     assert [event.when for event in joined.history[:-1]] == ["1", "2", "3", "4"]
-    assert joined.classes == {"red": ClassRecord("1", 7, {"a": 0.0, "b": 0.1})}
+    assert joined.classes == {"red": ClassRecord("1", 7, ("a", "b"))}
 
 
 def test_the_same_folder_in_both_is_told(tmp_path, garden):
@@ -122,7 +121,7 @@ def test_a_preview_writes_nothing(garden, lake):
 
 
 def test_what_cannot_be_merged_is_one_line_naming_both_and_writes_nothing(tmp_path, garden):
-    trained = [teach(tmp_path / f"{n}.engram", "red", "green", **{**TRAINED, "holdout": 0}) for n in ("t1", "t2")]
+    trained = [teach(tmp_path / f"{n}.engram", "red", "green", **TRAINED) for n in ("t1", "t2")]
     plain = teach(tmp_path / "plain.engram", "red", settings={"kept_bits": 64, "transform": "none"})
     vectors = ModelStore(tmp_path / "vectors.engram", device="cpu")
     IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), ["a"] * 8).save(vectors.path)
@@ -141,15 +140,6 @@ def test_what_cannot_be_merged_is_one_line_naming_both_and_writes_nothing(tmp_pa
     assert not list(tmp_path.glob(".out*"))
 
 
-def test_a_similarity_calibrated_for_one_is_not_taken_for_all(tmp_path):
-    one, two = (teach(tmp_path / f"{n}.engram", *c, method="ncm", settings={}, holdout=0.25)
-                for n, c in (("a", ("red", "green")), ("b", ("blue", "cyan"))))  # fmt: skip
-    assert one.read().unknown_below() is not None
-    merged = merge_models(out(tmp_path), [one.path, two.path]).model
-    assert merged.unknown_below() is None
-    assert_same_state(merged.clf.learner_.state(), out(tmp_path).read().clf.learner_.state())
-
-
 def test_models_whose_classes_are_numbers_can_be_merged(tmp_path):
     for name in ("a", "b"):
         IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), [1] * 8).save(tmp_path / f"{name}.engram")
@@ -159,17 +149,11 @@ def test_models_whose_classes_are_numbers_can_be_merged(tmp_path):
 
 
 def test_a_merged_model_does_not_pretend_to_know_how_its_classes_do_among_each_other(tmp_path):
-    for keep in (False, True):
-        stores = []
-        for name in ("red", "blue"):
-            stores.append(ModelStore(tmp_path / f"{name}-{keep}.engram", device="cpu"))
-            folders = class_folders(paint(tmp_path / f"{name}-{keep}", name, "green", n=10, seed=len(stores)))
-            learn_classes(stores[-1], folders, quick_plan(holdout=0.2, keep_examples=keep))
-            assert examine(stores[-1].read(), {}).overall()[0] == 1.0
-        out = ModelStore(tmp_path / f"both-{keep}.engram", device="cpu")
-        model = merge_models(out, [store.path for store in stores]).model
-        assert examine(model, {}).overall() == (None, None)
-        assert {name: len(values) for name, values in out.read().examples.items()} == (
-            {"green": 4, "red": 2, "blue": 2} if keep else {}
-        )
-        assert model.notes.keep_examples is keep
+    stores = []
+    for name in ("red", "blue"):
+        stores.append(ModelStore(tmp_path / f"{name}.engram", device="cpu"))
+        folders = class_folders(paint(tmp_path / name, name, "green", n=10, seed=len(stores)))
+        learn_classes(stores[-1], folders, quick_plan())
+        assert examine(stores[-1].read()).overall() == 1.0
+    model = merge_models(out(tmp_path), [store.path for store in stores]).model
+    assert examine(model).overall() is None

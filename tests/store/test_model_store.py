@@ -14,7 +14,16 @@ from engram import IncrementalClassifier, ModelFileError
 from engram.datasets import class_folders
 from engram.io import model_file
 from engram.io.model_file import DamagedModelError
-from engram.store import ImageBytes, ModelBusyError, ModelStore, NothingToDoError, Plan, learn_classes, predict_images
+from engram.store import (
+    ImageBytes,
+    ModelBusyError,
+    ModelStore,
+    Notes,
+    NothingToDoError,
+    Plan,
+    learn_classes,
+    predict_images,
+)
 from engram.store.lock import model_lock
 from engram.testing import blobs
 
@@ -37,7 +46,7 @@ def test_undo_gives_back_what_was_there_byte_for_byte(place, tmp_path, base_byte
     assert place.undo().what == "forget"
     assert place.undo().what == "rename"
     assert place.path.read_bytes() == states[2]
-    assert place.undo().pictures == {"yellow": 7}
+    assert place.undo().pictures == {"yellow": 8}
     assert place.path.read_bytes() == states[1]
     with pytest.raises(NothingToDoError, match="no previous version"):
         place.undo()
@@ -57,7 +66,7 @@ def test_undo_gives_back_what_was_there_byte_for_byte(place, tmp_path, base_byte
     assert place.read().notes.version == 3
     with pytest.raises(NothingToDoError, match="nothing to redo"):  # a change ends what could be redone
         place.redo()
-    assert place.undo().pictures == {"violet": 7}
+    assert place.undo().pictures == {"violet": 8}
 
 
 @pytest.mark.parametrize("keep", [0, 1, 5])
@@ -132,7 +141,7 @@ def test_info_counts_what_is_there(place, tmp_path):
     about = place.info()
     assert about["bytes"] == place.path.stat().st_size
     assert [(one["name"], one["pictures"], one["increment"]) for one in about["classes"]] == [
-        ("blue", 18, 0), ("green", 18, 0), ("red", 18, 0), ("cyan", 7, 1),
+        ("blue", 20, 0), ("green", 20, 0), ("red", 20, 0), ("cyan", 8, 1),
     ]  # fmt: skip
     assert about["bytes_per_class"] == 8 * 2 + 4  # 16 bits each, and a count
     assert sum(about["bytes_by_group"].values()) == place.read().clf.memory().total
@@ -167,7 +176,25 @@ def test_files_of_before_there_were_notes_still_load(place):
     model_file.write(place.path, tensors, header)
     model = place.read()
     assert model.names == ["blue", "green", "red"]
-    assert (model.notes.unknown, model.notes.history) == (None, ())
+    assert model.notes.history == ()
+
+
+def test_notes_of_before_about_pictures_held_back_and_lessons_are_read_without_them():
+    event = {"when": "1", "what": "base", "pictures": {"a": 9}, "checked": 1, "right": 1, "accuracy": 0.9}
+    older = {
+        "keep_examples": True,
+        "unknown": {"similarity": 0.5, "share": 0.05, "pictures": 9, "held_back": True},
+        "lessons": {"0": {"folders": {"a": "5f"}, "answers": {}}},
+        "history": [
+            {**event, "basis": "asked again", "lesson": 0},
+            {**event, "basis": "leave-one-out", "what": "unlearn"},
+        ],
+        "classes": {"a": {"learned": "1", "increment": 0, "folders": {"5f": 0.1}}},
+    }
+    notes = Notes.from_json(older, "m")
+    assert notes.classes["a"].folders == ("5f",)
+    assert [one.accuracy for one in notes.history] == [None, 0.9]  # of which the first was of other pictures
+    assert Notes.from_json(notes.as_json(), "m") == notes
 
 
 def test_a_failed_write_changes_nothing(place, monkeypatch, base_bytes):

@@ -25,8 +25,8 @@ from engram.web.connections import PageServer
 from engram.web.limits import Limits
 
 QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
-PLAN = Plan(more=True, holdout=0.2)
-TRAINED = Plan(more=True, holdout=0.2, method="prototypes", settings=QUICK)  # a method that trains a network
+PLAN = Plan(more=True)
+TRAINED = Plan(more=True, method="prototypes", settings=QUICK)  # a method that trains a network
 
 
 @pytest.fixture(scope="session", autouse=True)

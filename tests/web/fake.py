@@ -32,7 +32,7 @@ WORDS = (
 def health(share: float, state: str = "good", pictures: int = 24, **taken_for: float) -> dict[str, Any]:
     """How a class is doing."""
     taken = [{"name": name, "share": part} for name, part in taken_for.items()]
-    return {"share": share, "pictures": pictures, "basis": "leave-one-out", "state": state, "taken_for": taken}
+    return {"share": share, "pictures": pictures, "state": state, "taken_for": taken}
 
 
 def class_names(n: int) -> list[str]:
@@ -52,15 +52,14 @@ def model_view(names: list[str], **fields: Any) -> dict[str, Any]:
             "neighbours": neighbours, "health": health(0.96, wren=0.04) if i else health(1.0),
         })  # fmt: skip
     change = {"when": "2026-05-03T10:20:30+00:00", "what": "learn", "pictures": {names[-1]: 24} if names else {},
-              "seconds": 2.0, "new_name": None, "bytes": 3_000_000, "checked": 0, "right": 0, "accuracy": None,
-              "basis": None, "share": None}  # fmt: skip
+              "seconds": 2.0, "new_name": None, "bytes": 3_000_000, "accuracy": None, "share": None}  # fmt: skip
     return {
         "exists": bool(names), "name": "birds.engram", "version": 3, "bytes": 6_000_000,
-        "bytes_per_class": 5000, "bytes_by_group": {}, "example_bytes": 0, "keeps_examples": False,
+        "bytes_per_class": 5000, "bytes_by_group": {},
         "backbone": "efficientnet_lite0:joined@224", "trains": False, "can_learn": True, "can_undo": True,
-        "can_redo": False, "can_leave_out": True, "can_export": True, "problem": None,
-        "unknown": {"below": 0.1, "share": 0.05, "rule": "leave-one-out", "pictures": None, "adjustable": True},
-        "accuracy": {"share": 0.94, "pictures": 24 * len(names), "classes": len(names), "basis": "leave-one-out"},
+        "can_redo": False, "can_export": True, "problem": None,
+        "unknown": {"below": 0.1, "share": 0.05},
+        "accuracy": {"share": 0.94, "pictures": 24 * len(names), "classes": len(names)},
         "classes": classes, "built_in": None, "history": [change],
     } | fields  # fmt: skip
 
@@ -75,10 +74,9 @@ def lesson_view(number: int, classes: dict[str, int], state: str = "learning", *
 
 
 def result_view(classes: dict[str, int], **fields: Any) -> dict[str, Any]:
-    """What came of a lesson, where nothing was held back."""
-    none = {"pictures": 0, "right": 0}
-    learned = [{"name": name, "pictures": n, "held_back": 0} for name, n in classes.items()]
-    return {"learned": learned, "misfits": [], "seconds": 2.0, "new": none, "before": none, "after": none} | fields
+    """What came of a lesson."""
+    learned = [{"name": name, "pictures": n} for name, n in classes.items()]
+    return {"learned": learned, "misfits": [], "seconds": 2.0} | fields
 
 
 def answer_view(label: str | None, *top: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def test_the_messages_are_those_that_the_page_uses():
     assert set(asked) | ends <= set(LANGUAGES["en"])
     for group, members in {
         "lesson": {"sending", "waiting", "learning", "done", "failed", "cancelled", "lost"},
-        "stage": {"ready", "wait", "look", "train", "saved", "check"},
+        "stage": {"ready", "wait", "look", "train", "saved"},
         "change": {"base", "learn", "more", "forget", "rename", "refuse", "merge"},
         "health": {"weak", "lost"},
     }.items():

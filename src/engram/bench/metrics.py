@@ -51,7 +51,8 @@ def memory_at(learner: Learner, classes: Sequence[int]) -> dict[str, dict[str, i
     samples as the method says, all else is fixed.
     """
     entries = learner.memory()
-    answering = {name for name in learner.state(slim=True).tensors if name.startswith("network.")}
+    left_out = getattr(learner, "only_for_learning", ())
+    answering = {name for name in entries if name.startswith("network.") and not name.startswith(left_out)}
     floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
     held = {name for name in entries if name.startswith(("classes.", "samples."))}
 

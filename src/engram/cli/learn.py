@@ -58,10 +58,6 @@ def learn(
     more: Annotated[
         bool, typer.Option("--more", help="Also learn from folders of known classes that hold other pictures.")
     ] = False,
-    holdout: Annotated[
-        float,
-        typer.Option(help="Share of each class held back, to show what is right before and after; 0 learns from all."),
-    ] = 0.1,
     skip_bad: SkipBad = False,
     detections: DetectionsFile = None,
     detection_threshold: DetectionThreshold = None,
@@ -69,22 +65,6 @@ def learn(
     keep: Annotated[
         int | None, typer.Option(help="Previous versions to keep beside the model (default: 3, or as before).")
     ] = None,
-    keep_examples: Annotated[
-        bool,
-        typer.Option(
-            "--keep-examples",
-            help="For a new model: keep the numbers of up to 20 held-back pictures of a class in the file, "
-            "so that earlier classes can be checked again.",
-        ),
-    ] = False,
-    keep_lessons: Annotated[
-        bool,
-        typer.Option(
-            "--keep-lessons",
-            help="Keep counts, means and scatter of each lesson by themselves, too, so that engram unlearn can take it "
-            "back. They are as telling as a file of statistics.",
-        ),
-    ] = False,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Write counts, means and scatter alone, into a new file, to be merged.")
     ] = False,
@@ -123,8 +103,6 @@ def learn(
         raise ValueError("--detections goes with neither --statistics nor --dask")
     if (min_count > 1 and not statistics) or (block != BLOCK and dask is None):
         raise ValueError("--min-count belongs to --statistics, and --block to --dask")
-    if keep_lessons and (statistics or dask is not None):
-        raise ValueError("--keep-lessons is for pictures that are learned here, not for --statistics or --dask")
     if max_pixels is not None and dask is not None:
         raise ValueError("--max-pixels is for pictures that are read here, and --dask reads them elsewhere")
     boxes = detected_boxes(detections, images, detection_threshold)
@@ -148,8 +126,7 @@ def learn(
     from engram.store import Plan, learn_classes, write_statistics
 
     plan = Plan(
-        more=more, holdout=holdout, keep=keep, keep_examples=keep_examples, keep_lessons=keep_lessons,
-        backbone=backbone, method=method, settings=changed, seed=seed,
+        more=more, keep=keep, backbone=backbone, method=method, settings=changed, seed=seed
     )  # fmt: skip
     store = open_store(model, device, wait)
     saved: list[Learned] = []

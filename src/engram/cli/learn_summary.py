@@ -35,9 +35,6 @@ def summarise(
     new = f"{len(report.learned) - len(report.more)} of them new"
     more = f", {len(report.more)} with more pictures" if report.more else ""
     note(f"{store.path} knows {classes} classes, {new}{more}; {report.seconds:.1f} s, {megabytes(size)}")
-    for what, check in (("new classes", report.check_new), ("classes known before", report.check_known)):
-        if check.accuracy is not None:
-            note(f"check on {check.pictures} pictures held back, {what}: {check.accuracy:.1%} right")
     if report.workers_lost:
         note(f"{report.workers_lost} workers were lost; {report.blocks_retried} blocks of pictures were done again")
     for warning in warnings[:_WARNINGS]:
@@ -72,7 +69,6 @@ def _warnings(report: "Report", taught: "Classes") -> "Iterator[str]":
 
 
 def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
-    checks = {"new": report.check_new, "known": report.check_known}
     return {
         "learned": [vars(one) for one in report.learned],
         "known": report.known,
@@ -80,10 +76,6 @@ def _as_json(report: "Report", classes: int, size: int) -> dict[str, Any]:
         "skipped": [{"name": name, "reason": reason} for name, reason in report.skipped],
         "unreadable": [{"path": path, "reason": reason} for path, reason in report.unreadable],
         "misfits": [vars(one) for one in report.misfits],
-        "check": {
-            what: {"pictures": check.pictures, "right": check.right, "accuracy": check.accuracy}
-            for what, check in checks.items()
-        },
         "classes": classes,
         "bytes": size,
         "seconds": round(report.seconds, 2),

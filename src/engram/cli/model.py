@@ -1,4 +1,4 @@
-"""engram info, card, history, forget, unlearn, rename, undo, redo: looking at and changing a model without pictures."""
+"""engram info, card, history, forget, rename, undo, redo: looking at and changing a model without pictures."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +14,7 @@ from engram.errors import NothingToDoError
 if TYPE_CHECKING:
     from engram.store import Event
 
-_RIGHT = {
-    "leave-one-out": "right: how often its pictures would be recognised, each judged as if it had not been learned",
-    "asked again": "right: how many of the pictures that were held back are recognised now",
-}
-_UNKNOWN = {
-    "leave-one-out": "by the method's own rule, which follows what the model learns",
-    "held back": "below similarity {below:.3f}, from {pictures:,} pictures held back",
-    "learned from": "below similarity {below:.3f}, from {pictures:,} pictures it was taught with",
-}
+_RIGHT = "right: how often its pictures would be recognised, each judged as if it had not been learned"
 
 
 @app.command(epilog="Example:\n\nengram info birds.engram", rich_help_panel=CARE)
@@ -32,15 +24,14 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
 
     store = open_store(model)
     present = store.read()
-    about, health = store.info(present), examine(present, present.examples)
-    not_stored = tell_what_is_kept(about, bool(present.examples))
+    about, health = store.info(present), examine(present)
+    not_stored = tell_what_is_kept(about)
     for one in about["classes"]:
         told = health.classes[one["name"]]
         one["right"], one["taken_for"] = (told.share, told.taken_for) if told else (None, {})
     if as_json:
-        accuracy, basis = health.overall()
         drift = measure_drift(present)
-        print_json({**about, "accuracy": accuracy, "basis": basis, "drift": drift, "not_stored": not_stored})
+        print_json({**about, "accuracy": health.overall(), "drift": drift, "not_stored": not_stored})
         return
     out = Console(highlight=False)
     table = Table(title=f"{cell(str(model))}: {len(about['classes'])} classes")
@@ -55,7 +46,7 @@ def info(model: ExistingModel, as_json: AsJson = False) -> None:
         table.add_row(cell(one["name"]), pictures, right, cell(taken), day, increment)
     out.print(table)
     if any(health.classes.values()):
-        out.print(_RIGHT[health.basis], markup=False, soft_wrap=True)
+        out.print(_RIGHT, markup=False, soft_wrap=True)
     for line in _lines(about):
         out.print(line, markup=False, soft_wrap=True)
     out.print(not_stored, markup=False)
@@ -75,12 +66,9 @@ def _lines(about: dict[str, Any]) -> list[str]:
     if built_in := about["built_in"]:
         lines.append(f"built in: {built_in['classes']:,} classes of ImageNet; {built_in['licence']}")
     if unknown:
-        rule = _UNKNOWN[unknown["rule"]].format(**unknown)
-        lines.append(f"unknown: {rule}; about {percent(unknown['share'])} of pictures of known classes are refused")
-    if about["lessons_kept"]:
-        numbers = ", ".join(map(str, about["lessons_kept"]))
-        size = megabytes(about["bytes_by_group"]["lessons that can be taken back"])
-        lines.append(f"lessons that engram unlearn can take back: {numbers}; {size}")
+        lines.append(f"unknown: about {percent(unknown['share'])} of pictures of known classes are refused")
+    elif not about["can_leave_out"]:
+        lines.append("unknown: not calibrated; the method cannot tell")
     kept = versions["kept"]
     lines.append(
         f"previous versions: {len(kept)} in {versions['folder']}, {megabytes(versions['bytes'])}"
@@ -120,17 +108,16 @@ def history(model: ExistingModel, as_json: AsJson = False) -> None:
 def describe(event: "Event") -> str:
     """A change in words."""
     names, pictures = ", ".join(event.pictures), sum(event.pictures.values())
-    lesson = "" if event.lesson is None else f" (lesson {event.lesson})"
     match event.what:
         case "base":
             amount = f"{len(event.pictures)} classes from {pictures:,} pictures"
-            return f"base{lesson}: {amount} in {event.seconds:.1f} s: {names}"
+            return f"base: {amount} in {event.seconds:.1f} s: {names}"
         case "learn":
-            return f"learned {names} from {pictures:,} pictures in {event.seconds:.1f} s{lesson}"
+            return f"learned {names} from {pictures:,} pictures in {event.seconds:.1f} s"
         case "more":
-            return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s{lesson}"
+            return f"learned more of {names} from {pictures:,} pictures in {event.seconds:.1f} s"
         case "unlearn":
-            return f"took lesson {event.lesson} back: {pictures:,} pictures of {names or 'classes forgotten before'}"
+            return f"took a lesson back: {pictures:,} pictures of {names or 'classes forgotten before'}"
         case "forget":
             return f"forgot {names}"
         case "merge":
@@ -172,35 +159,6 @@ def forget(
     if as_json:
         print_json({"forgotten": name, "versions_kept": kept})
     note(f"forgot {name}" + (f"; {kept} previous versions are kept: engram undo, or --for-good" if kept else ""))
-
-
-@app.command(epilog="Example:\n\nengram unlearn birds.engram --lesson 3", rich_help_panel=CARE)
-def unlearn(
-    model: ExistingModel,
-    lesson: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Its number, as engram history tells it.", show_default=False)
-    ],
-    yes: Yes = False,
-    wait: Wait = 60.0,
-    as_json: AsJson = False,
-) -> None:
-    """Take one lesson back, whatever was learned since: as if it had never been learned.
-
-    That takes the lesson's own counts, means and scatter, which engram learn --keep-lessons keeps. Classes that only
-    this lesson taught are gone.
-    """
-    from engram.store.unlearn import require_kept, unlearn_lesson
-
-    store = open_store(model, wait=wait)
-    present = store.read()
-    require_kept(present, lesson)  # before anybody is asked about one that is not there
-    _confirm(f"Take lesson {lesson} back?", yes)
-    event = unlearn_lesson(store, lesson)
-    after = store.read().names
-    gone = [name for name in present.names if name not in after]
-    if as_json:
-        print_json({"lesson": lesson, "pictures": event.pictures, "gone": gone, "classes": after})
-    note(f"{describe(event)}; {model} knows {len(after)} classes" + (f", no longer {', '.join(gone)}" if gone else ""))
 
 
 @app.command(epilog="Example:\n\nengram rename birds.engram wren 'Eurasian wren'", rich_help_panel=CARE)

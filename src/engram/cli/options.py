@@ -37,8 +37,8 @@ Folder = Annotated[
     Path,
     typer.Argument(
         metavar="FOLDER|LIST",
-        help="Holds one folder of pictures per class; or a list: a CSV, TSV or Parquet file with the columns path and "
-        "label, or lines of paths that end in CLASS/PICTURE.",
+        help="Holds one folder of pictures per class; or a list: a CSV or TSV file with the columns path and label, "
+        "or lines of paths that end in CLASS/PICTURE.",
         show_default=False,
     ),
 ]

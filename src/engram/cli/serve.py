@@ -61,7 +61,7 @@ def serve(
     from engram.web.token import kept_token, new_token
 
     logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # what is wrong with a form is told its sender
-    plan = Plan(more=True, holdout=0.2, backbone=backbone, method=method, settings=parse_settings(settings or ()))
+    plan = Plan(more=True, backbone=backbone, method=method, settings=parse_settings(settings or ()))
     store = open_store(model, device, wait=5.0)
     folder = store.versions.model.parent
     if not folder.is_dir():

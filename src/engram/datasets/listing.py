@@ -33,9 +33,9 @@ class _Row:
 def read_listing(file: str | Path, *, addresses: bool = True) -> Listing:
     """Read a list of pictures and their classes. Paths are relative to the list.
 
-    A CSV, TSV or Parquet file has the columns path and label; if the first line names them they may stand in any order
-    and beside others, else there are just these two. In any other file every line is a path or, where `addresses` may
-    be read, an address such as s3://…, and the folder that a picture lies in is its class.
+    A CSV or TSV file has the columns path and label; if the first line names them they may stand in any order and
+    beside others, else there are just these two. In any other file every line is a path or, where `addresses` may be
+    read, an address such as s3://…, and the folder that a picture lies in is its class.
     """
     file = Path(file).expanduser()
     classes: dict[str, dict[str, None]] = {}
@@ -71,8 +71,6 @@ def _fault(row: _Row, path: str, addresses: bool) -> str | None:
 
 def _rows(file: Path) -> Iterable[_Row]:
     kind = file.suffix.lower()
-    if kind == ".parquet":
-        return _parquet(file)
     try:
         text = file.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -110,16 +108,3 @@ def _columns(first: Sequence[str]) -> tuple[int, int] | None:
 
 def _cell(row: Sequence[str], column: int) -> str:
     return row[column] if column < len(row) else ""
-
-
-def _parquet(file: Path) -> list[_Row]:
-    try:
-        import pandas
-    except ImportError as error:
-        raise DataError("a list in Parquet takes pandas: pip install 'engram-learn[parquet]'") from error
-    try:
-        table = pandas.read_parquet(file, columns=list(_HEADER))
-    except Exception as error:  # of pandas or of one of the two packages it reads with
-        raise DataError(f"cannot read {file}: {' '.join(str(error).split())}") from error
-    rows = zip(table["path"].fillna(""), table["label"].fillna(""), strict=True)
-    return [_Row(f"row {number}", str(path), str(label)) for number, (path, label) in enumerate(rows, 1)]

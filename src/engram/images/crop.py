@@ -26,7 +26,7 @@ class Crop:
 
     @property
     def name(self) -> str:
-        """The picture's, so that of crops the same are held back as of pictures."""
+        """The picture's."""
         return self.path.name
 
     def cut(self, picture: Image.Image) -> Image.Image:

@@ -8,7 +8,7 @@ other programs use it.
 import contextlib
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,10 @@ def export(
     *,
     temperature: float,
     unknown_below: float | None,
-    calibration: Iterable[Array] | None = None,
 ) -> dict[str, Any]:
     """Write an ONNX file, if it answers as the model does; return what the graph takes and gives.
 
-    With `calibration`, pictures as the network takes them, uint8 (side, side, 3), it computes in 8-bit integers; it is
-    then told for how many of these its answer is the model's. `learner` and `backbone` are on the CPU.
+    `learner` and `backbone` are on the CPU.
     """
     if not learner.labels:
         raise ValueError("the model knows no class; teach one first")
@@ -92,8 +90,6 @@ def export(
     with torch.no_grad(), _without_chatter(), replacing(out) as written:
         run = _write(graph, samples, written, about)
         about["difference"] = _compare(graph, learner, run, samples)
-        if calibration is not None:
-            about |= _quantise(written, graph, calibration)
     return about
 
 
@@ -164,17 +160,3 @@ def _write(graph: Graph, samples: Tensor, path: Path, about: dict[str, Any]) -> 
     onnx_file.write(_trace(graph, samples), path, INPUT, OUTPUTS, about)
     session = onnx_file.open_session(path)
     return lambda pictures: dict(zip(OUTPUTS, session.run(OUTPUTS, {INPUT: pictures}), strict=True))
-
-
-def _quantise(path: Path, graph: Graph, calibration: Iterable[Array]) -> dict[str, Any]:
-    """Make the file one of integers, and count the answers that it has in common with the model."""
-    shown = list(calibration)
-    if not shown:
-        raise ValueError("there are no pictures to calibrate 8-bit integers on")
-    pictures = np.stack(shown)
-    onnx_file.quantise(path, INPUT, pictures)
-    session, same = onnx_file.open_session(path), 0
-    for picture in pictures:
-        (best,) = session.run(["best"], {INPUT: picture[None]})
-        same += int(best[0]) == int(graph(torch.from_numpy(picture[None]))["best"])
-    return {"calibrated_on": len(pictures), "same_answers": same}

@@ -255,9 +255,9 @@ class BesideImageNet(Whitened):
         learner.head, learner.outputs = {name: tensor.cpu() for name, tensor in self.head.items()}, self.outputs
         return learner
 
-    def state(self, slim: bool = False) -> State:
+    def state(self) -> State:
         """The tables, and the head."""
-        kept = super().state(slim)
+        kept = super().state()
         return State(kept.tensors | self.head, kept.meta | {"outputs": list(self.outputs)})
 
     @classmethod

@@ -29,7 +29,6 @@ from engram.learner import (
     require_description,
     require_finite,
 )
-from engram.methods import lessons
 from engram.methods.subtracting import Subtracting
 from engram.nn import calibration, statistics
 from engram.nn.layout import Layout as Layout
@@ -228,7 +227,6 @@ class TensorLearner(Subtracting):
     def forget(self, label: Label) -> None:
         """Remove a class: its rows, and its samples. What a network has learned from it stays in its weights."""
         row = self._row(label)
-        self._forget_in_lessons(label)
         self.tensors, self.scratch = self._tensors_without(row), {}
         self._labels = [name for name in self._labels if name != label]
 
@@ -249,7 +247,6 @@ class TensorLearner(Subtracting):
         if new != old and new in self._labels:
             raise ValueError(f"cannot rename {old!r} to {new!r}: a class of that name exists; forget it first")
         self._labels = [*self._labels[:row], new, *self._labels[row + 1 :]]
-        self._rename_in_lessons(old, new)
 
     @change
     def merge(self, *others: Learner) -> None:
@@ -312,20 +309,17 @@ class TensorLearner(Subtracting):
             raise ValueError(f"unknown class {error.args[0]!r}; {len(row)} classes are known") from None
 
     @read
-    def state(self, slim: bool = False) -> State:
-        """The table; slim leaves out what only further learning needs."""
-        slim = slim or self.slim
-        tensors = {n: t for n, t in self.tensors.items() if not (slim and n.startswith(self.only_for_learning))}
-        kept, labels = lessons.to_state({} if slim else self.kept_lessons)
+    def state(self) -> State:
+        """The table."""
         meta = {
             "config": asdict(self.config),
             "seed": self.seed,
             "tasks_learned": self.tasks_learned,
             "n_features": self.n_features,
             "labels": list(self._labels),
-            "slim": slim,
+            "slim": self.slim,
         }
-        return State(tensors | kept, meta | ({"lessons": labels} if labels else {}))
+        return State(dict(self.tensors), meta)
 
     @classmethod
     def from_state(cls, state: State, device: str = "auto") -> Self:
@@ -335,11 +329,10 @@ class TensorLearner(Subtracting):
         learner = cls(cls.configure(meta["config"]), seed=meta["seed"], device=device)
         learner.tasks_learned, learner.n_features = meta["tasks_learned"], meta["n_features"]
         learner._labels, learner.slim = list(meta["labels"]), meta["slim"]
-        learner.tensors = {n: tensor for n, tensor in state.tensors.items() if not n.startswith(lessons.PREFIX)}
+        # Files of before may hold lessons that could be taken back.
+        learner.tensors = {n: tensor for n, tensor in state.tensors.items() if not n.startswith("lessons.")}
         learner._require_whole()
-        placed = {name: tensor.to(learner.device) for name, tensor in state.tensors.items()}
-        learner.tensors = {name: placed[name] for name in learner.tensors}
-        learner.kept_lessons = lessons.from_state(placed, meta.get("lessons", {}))
+        learner.tensors = {name: tensor.to(learner.device) for name, tensor in learner.tensors.items()}
         return learner
 
     def _require_whole(self) -> None:

@@ -12,8 +12,7 @@ from engram.store.drift import measure_drift, warn_of_drift
 from engram.store.evaluate import Evaluation, evaluate_images
 from engram.store.film import predict_film
 from engram.store.health import ClassHealth, Health, examine
-from engram.store.history import Basis, Event, Notes, What
-from engram.store.holdout import EXAMPLES
+from engram.store.history import Event, Notes, What
 from engram.store.image_bytes import ImageBytes, ImageUrl, twins
 from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
 from engram.store.learn import learn_classes
@@ -22,24 +21,19 @@ from engram.store.model_store import Model, ModelStore
 from engram.store.new import new_model
 from engram.store.plan import Plan
 from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
-from engram.store.report import Check, Examples, Learned, Report, Step, Suspect
+from engram.store.report import Learned, Report, Step
 from engram.store.statistics import write_statistics
 from engram.store.taxonomy import SURE, Namer, read_taxonomy
-from engram.store.unlearn import unlearn_lesson
 
 __all__ = [
-    "EXAMPLES",
     "SURE",
     "UNKNOWN",
     "Answer",
     "AnswerLog",
-    "Basis",
-    "Check",
     "ClassHealth",
     "Crop",
     "Evaluation",
     "Event",
-    "Examples",
     "Health",
     "ImageBytes",
     "ImageError",
@@ -58,7 +52,6 @@ __all__ = [
     "Ranked",
     "Report",
     "Step",
-    "Suspect",
     "Unreadable",
     "Wanted",
     "What",
@@ -81,7 +74,6 @@ __all__ = [
     "tell_what_is_kept",
     "twins",
     "unknown_threshold",
-    "unlearn_lesson",
     "warn_of_drift",
     "watch_inbox",
     "watch_stream",

@@ -15,14 +15,6 @@ _NO_SAMPLES = (
 _SAMPLES = (
     "This method stores feature vectors of training pictures: {kept}. Not stored: no picture, no file name. {checked}."
 )
-_LESSONS = (
-    " Of {n} lessons their own counts, means and scatter are stored as well, so that they can be taken back: whoever "
-    "taught them wanted that (--keep-lessons)."
-)
-_EXAMPLES = (
-    "Of each class the feature vectors of up to 20 pictures that were held back are stored, to check it again with: "
-    "whoever made this model wanted that (--keep-examples). Not stored: no picture, no file name. {checked}."
-)
 
 _CARD = """\
 ---
@@ -71,11 +63,10 @@ A model of engram: it says which of {count} classes a picture shows, and can be 
 - It knows pictures like those it was taught. Other cameras, seasons and places are worth a test of their own:
   `engram evaluate {file} FOLDER`.
 """
-_BASIS = {
-    "leave-one-out": "{accuracy:.1%} right, as the mean over classes: each picture it was taught was judged as if it "
-    "had not been. What later classes took from earlier ones is an estimate.",
-    "asked again": "{accuracy:.1%} right, as the mean over classes, on pictures that were held back.",
-}
+_ACCURACY = (
+    "{accuracy:.1%} right, as the mean over classes: each picture it was taught was judged as if it had not been. "
+    "What later classes took from earlier ones is an estimate."
+)
 _BUILT_IN = """
 And {classes:,} classes of ImageNet, which came with the backbone: nobody taught them, and nothing was measured on them.
 Licences: {licence}.
@@ -88,19 +79,17 @@ _UNKNOWN = (
 _NO_UNKNOWN = "This file holds no rule that would tell when it shows none of them."
 
 
-def tell_what_is_kept(about: dict[str, Any], keeps_examples: bool) -> str:
+def tell_what_is_kept(about: dict[str, Any]) -> str:
     """What a model, as `ModelStore.info` describes it, has of the pictures it was taught, and what it has not."""
-    text = _SAMPLES if about["keeps_samples"] else _EXAMPLES if keeps_examples else _NO_SAMPLES
-    lessons = _LESSONS.format(n=len(about["lessons_kept"])) if about["lessons_kept"] else ""
-    return text.format(kept=about["kept_per_class"], checked=_CHECKED) + lessons
+    text = _SAMPLES if about["keeps_samples"] else _NO_SAMPLES
+    return text.format(kept=about["kept_per_class"], checked=_CHECKED)
 
 
 def model_card(store: ModelStore, model: Model | None = None) -> str:
     """The card of a model, in Markdown with Hugging Face's front matter; `model` if it has been read already."""
     model = model or store.read()
-    about, health = store.info(model), examine(model, model.examples)
-    accuracy, basis = health.overall()
-    unknown, built_in = about["unknown"], about["built_in"]
+    about, health = store.info(model), examine(model)
+    accuracy, unknown, built_in = health.overall(), about["unknown"], about["built_in"]
     dates = sorted(event.when[:10] for event in model.notes.history)
     return _CARD.format(
         title=_plain(store.path.stem),
@@ -113,8 +102,8 @@ def model_card(store: ModelStore, model: Model | None = None) -> str:
         per_class=about["bytes_per_class"],
         learned="unknown" if not dates else dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
         classes="\n".join(_row(one, health) for one in about["classes"]),
-        accuracy=_BASIS[basis].format(accuracy=accuracy) if basis and accuracy is not None else _NOT_MEASURED,
-        kept=tell_what_is_kept(about, bool(model.examples)),
+        accuracy=_NOT_MEASURED if accuracy is None else _ACCURACY.format(accuracy=accuracy),
+        kept=tell_what_is_kept(about),
         unknown=_UNKNOWN.format(share=unknown["share"]) if unknown else _NO_UNKNOWN,
         probability=(
             "Its probabilities are calibrated for pictures of these classes, and mean nothing for others."

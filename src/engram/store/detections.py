@@ -29,8 +29,7 @@ def crop_classes(
 ) -> tuple[dict[str, list[Source]], list[LeftOut]]:
     """The surest box of each picture in the picture's place, and the pictures that have none.
 
-    One box, so that a sample stays a picture: what is held back has nothing in common with what is learned, and a
-    second box is more often a mistake of the detector than the first.
+    One box, so that a sample stays a picture; a second box is more often a mistake of the detector than the first.
     """
     best = {os.path.realpath(path): one for path, one in found.surest().items()}
     cropped: dict[str, list[Source]] = {}

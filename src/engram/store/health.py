@@ -1,7 +1,7 @@
 """How each class is doing, and what it is taken for: as far as it can be told without the pictures.
 
-Where features of pictures that were held back are at hand, the model is asked about them again. Else leave-one-out
-answers of when each class was learned tell: the model's answer to each picture, had that one not been learned.
+Leave-one-out answers of when each class was learned tell: the model's answer to each picture, had that one not been
+learned.
 """
 
 import math
@@ -9,10 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from engram.methods import MissingMethodError
-from engram.store.history import Basis, Notes
+from engram.store.history import Notes
 from engram.store.model_store import Model
-from engram.store.report import Examples
 
 _LOST, _WEAK = 0.25, 0.6  # shares of right answers below which a class is called so
 
@@ -35,37 +33,17 @@ class ClassHealth:
 class Health:
     """How the classes are doing, by name; None for those of which nothing can be told."""
 
-    basis: Basis
     classes: dict[str, ClassHealth | None]
 
-    def overall(self) -> tuple[float | None, Basis | None]:
-        """The mean over all classes, and how it is known; None unless each of them can be told."""
+    def overall(self) -> float | None:
+        """The mean over all classes; None unless each of them can be told."""
         told = [one.share for one in self.classes.values() if one is not None]
-        if not told or len(told) < len(self.classes):
-            return None, None
-        return round(sum(told) / len(told), 4), self.basis
+        return round(sum(told) / len(told), 4) if told and len(told) == len(self.classes) else None
 
 
-def examine(model: Model, examples: Examples) -> Health:
-    """How the classes of a model are doing: by `examples` if there are some of every class, else by leave-one-out."""
-    names = model.names
-    if names and all(len(examples.get(name, ())) for name in names):
-        return ask_again(model, examples)
-    left_out = by_leave_one_out(model.notes, names)
-    return left_out if any(left_out.classes.values()) else ask_again(model, examples)
-
-
-def ask_again(model: Model, examples: Examples) -> Health:
-    """What the model says now to pictures that were held back; nothing where its method is not here."""
-    classes: dict[str, ClassHealth | None] = dict.fromkeys(model.names)
-    for name in model.names:
-        if asked := len(examples.get(name, ())):
-            try:
-                answers = list(map(str, model.clf.predict(examples[name])))
-            except MissingMethodError:
-                break
-            classes[name] = _health(asked, {answer: answers.count(answer) / asked for answer in answers}, name)
-    return Health("asked again", classes)
+def examine(model: Model) -> Health:
+    """How the classes of a model are doing."""
+    return by_leave_one_out(model.notes, model.names)
 
 
 def by_leave_one_out(notes: Notes, names: list[str]) -> Health:
@@ -91,7 +69,7 @@ def by_leave_one_out(notes: Notes, names: list[str]) -> Health:
         shares |= {other: shares.get(other, 0.0) + taken * share for other, share in later.items()}
         shares[name] = stays
         classes[name] = _health(asked[name], shares, name)
-    return Health("leave-one-out", classes)
+    return Health(classes)
 
 
 def _health(pictures: int, shares: Mapping[str, float], name: str) -> ClassHealth:

@@ -3,7 +3,6 @@
 It is in the notes of the model file, as JSON: names, numbers, dates, and one checksum for each folder of pictures.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -15,21 +14,19 @@ from engram.settings import require_kind
 R = TypeVar("R", bound=Any)
 V = TypeVar("V")
 What = Literal["base", "learn", "more", "forget", "rename", "refuse", "merge", "unlearn"]
-Basis = Literal["asked again", "leave-one-out"]
 UNKNOWN_SHARE = 0.05  # of known images, that are called unknown by mistake, unless somebody wants another
 FORGOTTEN = "(forgotten)"
-_OWN = ("version", "keep", "keep_examples", "refuse", "versions_at")
+_OWN = ("version", "keep", "refuse", "versions_at")
+_RETIRED = ("checked", "right", "basis", "lesson")  # of events in files of before: pictures held back, lessons kept
 
 
 @dataclass(frozen=True)
 class Event:
     """One change of the model. `pictures` are the classes concerned and how many pictures each was learned from.
 
-    `bytes` is the size of the picture files. After the change the model was asked about `checked` pictures that had
-    been held back from this and earlier classes, and `right` of its answers were right. `accuracy` is that of all
-    classes after the change, where it could be told of each, and `basis` how; see `engram.store.health`. `share` is the
-    share of known pictures that may be refused from then on. `lesson` is the number of the lesson that was kept, or
-    taken back.
+    `bytes` is the size of the picture files. `accuracy` is that of all classes after the change by leave-one-out, where
+    it could be told of each; see `engram.store.health`. `share` is the share of known pictures that may be refused from
+    then on. Files of before may hold an "unlearn": what one lesson had taught was taken back.
     """
 
     when: str
@@ -38,42 +35,22 @@ class Event:
     seconds: float = 0.0
     new_name: str | None = None
     bytes: int = 0
-    checked: int = 0
-    right: int = 0
     accuracy: float | None = None
-    basis: Basis | None = None
     share: float | None = None
-    lesson: int | None = None
-
-
-@dataclass(frozen=True)
-class LessonRecord:
-    """Of a lesson that is kept to be taken back: what it has added to the record of each of its classes.
-
-    That is the checksum of the folder, and the `answers` to its pictures.
-    """
-
-    folders: dict[str, str]
-    answers: dict[str, dict[str, int]]
-
-    def renamed(self, old: str, new: str | None) -> Self:
-        """The record once a class has another name, or with None no longer exists."""
-        answers = {name: _rename_key(given, old, new) for name, given in self.answers.items()}
-        return replace(self, folders=_rename_key(self.folders, old, new), answers=_rename_key(answers, old, new))
 
 
 @dataclass(frozen=True)
 class ClassRecord:
     """When a class was learned, in which increment (0 is the base), and from which folders of pictures.
 
-    A folder is remembered as one checksum, with the share of it that was held back: enough to recognise one that has
-    been learned already. `answers` counts what the model said to its pictures when they had been learned, to each as if
-    it had not been; it is empty for a method that cannot tell. `stray` is how far the network was from the class then.
+    A folder is remembered as one checksum: enough to recognise one that has been learned already. `answers` counts what
+    the model said to its pictures when they had been learned, to each as if it had not been; it is empty for a method
+    that cannot tell. `stray` is how far the network was from the class then.
     """
 
     learned: str
     increment: int
-    folders: dict[str, float]
+    folders: tuple[str, ...] = ()
     answers: dict[str, int] = field(default_factory=dict)
     stray: float | None = None
 
@@ -81,46 +58,21 @@ class ClassRecord:
         """The record once a class has another name, or with None no longer exists."""
         return replace(self, answers=_rename_key(self.answers, old, new))
 
-    def without(self, lesson: LessonRecord, name: str) -> Self:
-        """The record of a class once a lesson has been taken back."""
-        answers = Counter(self.answers)
-        answers.subtract(lesson.answers.get(name, {}))
-        folders = {mark: share for mark, share in self.folders.items() if mark != lesson.folders.get(name)}
-        return replace(self, folders=folders, answers={said: n for said, n in answers.items() if n > 0})
-
-
-@dataclass(frozen=True)
-class Unknown:
-    """The score below which a picture is of no known class, where the method has no rule of its own for that.
-
-    It is calibrated on `pictures` pictures of known classes, of which `share` score lower. They were held back from
-    training if `held_back`.
-    """
-
-    similarity: float
-    share: float
-    pictures: int
-    held_back: bool
-
 
 @dataclass(frozen=True)
 class Notes:
     """All that is recorded.
 
     `version` counts the changes, `keep` the previous versions that stay beside the file, in the folder `versions_at`:
-    that is recorded because the file may be moved without it. With `keep_examples`, features of some pictures that were
-    held back are in the file, to check earlier classes with. `refuse` is the share of known pictures that may be called
-    unknown. `lessons` are those that are kept to be taken back, by number.
+    that is recorded because the file may be moved without it. `refuse` is the share of known pictures that may be
+    called unknown.
     """
 
     version: int = 1
     keep: int = 3
-    keep_examples: bool = False
     refuse: float = UNKNOWN_SHARE
-    unknown: Unknown | None = None
     history: tuple[Event, ...] = ()
     classes: dict[str, ClassRecord] = field(default_factory=dict)
-    lessons: dict[str, LessonRecord] = field(default_factory=dict)
     versions_at: str = ""
 
     def after(self, event: Event, **changes: Any) -> Self:
@@ -134,25 +86,7 @@ class Notes:
     def renamed(self, old: str, new: str | None) -> Self:
         """The notes once a class has another name, or with None no longer exists."""
         records = {known: record.with_answer_renamed(old, new) for known, record in self.classes.items()}
-        lessons = {number: lesson.renamed(old, new) for number, lesson in self.lessons.items()}
-        return replace(self, classes=_rename_key(records, old, new), lessons=lessons)
-
-    def first_taught(self) -> dict[str, tuple[str, int]]:
-        """When each class was first taught and in which increment, by the history, without lessons taken back."""
-        back = {event.lesson for event in self.history if event.what == "unlearn"}
-        first: dict[str, tuple[str, int]] = {}
-        increments = 0
-        for event in self.history:
-            if event.what in ("base", "learn", "more"):
-                increments += event.what != "base"
-                number = 0 if event.what == "base" else increments
-                if event.lesson is None or event.lesson not in back:
-                    first = dict.fromkeys(event.pictures, (event.when, number)) | first
-            elif event.what == "forget":
-                first = {name: when for name, when in first.items() if name not in event.pictures}
-            elif event.what == "rename" and event.new_name:
-                first = {event.new_name if name in event.pictures else name: when for name, when in first.items()}
-        return first
+        return replace(self, classes=_rename_key(records, old, new))
 
     def without_name(self, name: str) -> Self:
         """The notes without the name of a class, and without the names it had before."""
@@ -176,14 +110,11 @@ class Notes:
         """The notes in a model file; empty ones for a file that the estimator saved."""
         try:
             own = {name: content[name] for name in _OWN if name in content}
-            unknown = content.get("unknown")
             notes = _checked(
                 cls(
                     **own,
-                    unknown=None if unknown is None else _checked(Unknown(**unknown)),
-                    history=tuple(_checked(Event(**event)) for event in content.get("history", ())),
-                    classes={name: _checked(ClassRecord(**one)) for name, one in content.get("classes", {}).items()},
-                    lessons={name: _checked(LessonRecord(**one)) for name, one in content.get("lessons", {}).items()},
+                    history=tuple(_read_event(event) for event in content.get("history", ())),
+                    classes={name: _read_class(one) for name, one in content.get("classes", {}).items()},
                 ),
                 _OWN,
             )
@@ -192,6 +123,19 @@ class Notes:
             return notes
         except (TypeError, ValueError, AttributeError) as error:
             raise DamagedModelError(f"{path} is damaged: its notes are not engram's ({error})") from error
+
+
+def _read_event(content: dict[str, Any]) -> Event:
+    """An event as a file has it; what older ones say of pictures held back and of lessons is dropped."""
+    event = {name: value for name, value in content.items() if name not in _RETIRED}
+    if content.get("basis") == "asked again":
+        event["accuracy"] = None
+    return _checked(Event(**event))
+
+
+def _read_class(content: dict[str, Any]) -> ClassRecord:
+    """The record of a class as a file has it; older ones have a share that was held back beside each folder."""
+    return _checked(ClassRecord(**content | {"folders": tuple(content.get("folders", ()))}))
 
 
 def _checked(record: R, names: Sequence[str] | None = None) -> R:

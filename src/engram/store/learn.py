@@ -19,16 +19,14 @@ from engram.learner import Label, Progress
 from engram.names import fault_of_name
 from engram.store.drift import warn_of_drift
 from engram.store.health import examine
-from engram.store.history import ClassRecord, Event, LessonRecord, Notes, What, now
-from engram.store.holdout import calibrate, check, hold_back, keep_some, merge, recalibrate
+from engram.store.history import ClassRecord, Event, Notes, What, now
 from engram.store.image_bytes import Source, file_size, fingerprint
 from engram.store.model_store import Model, ModelStore
 from engram.store.plan import Plan
-from engram.store.report import Array, Examples, Learned, Report, Step, Suspect, Tell
+from engram.store.report import Array, Learned, Report, Step, Suspect, Tell
 
 Classes = Mapping[str, Sequence[Source]]  # name of a class -> its images
 
-_MOST_CHECKED = 1000  # images of classes learned earlier, in the check after learning
 _MOST_JUDGED = 1000  # images that a cluster has made sums of, to be judged here as if they had not been learned
 
 
@@ -37,40 +35,35 @@ def learn_classes(
     classes: Classes,
     plan: Plan,
     tell: Tell = lambda step: None,
-    examples: Examples | None = None,
     cluster: Cluster | None = None,
 ) -> Report:
     """Learn the classes that a model does not know yet; all of them at once if there is no model yet.
 
     Each class is saved before the next begins, so after an interruption the same call continues with the next class;
     or, with `plan.all_or_nothing`, all of them are saved together, or none if one of them cannot be learned.
-    Classes known before are checked with `examples`, and with those of their images in `classes` that were held back.
-    With a `cluster`, its workers make sums of the images; none is held back, and all classes are saved at once.
+    With a `cluster`, its workers make sums of the images, and all classes are saved at once.
     """
-    return _Session(store, plan, tell, cluster).learn(classes, examples or {})
+    return _Session(store, plan, tell, cluster).learn(classes)
 
 
 class _Session:
     """Learns into one model."""
 
     def __init__(self, store: ModelStore, plan: Plan, tell: Tell, cluster: Cluster | None) -> None:
-        self.store, self.tell, self.cluster = store, tell, cluster
-        self.plan = plan if cluster is None else replace(plan, holdout=0.0)
+        self.store, self.plan, self.tell, self.cluster = store, plan, tell, cluster
         self.blocks = store.versions.model.with_name(store.versions.model.name + ".blocks")  # done, until all are
 
-    def learn(self, classes: Classes, examples: Examples) -> Report:
+    def learn(self, classes: Classes) -> Report:
         """Learn what is new, under the lock."""
         began = time.perf_counter()
         self.report = Report()
-        self.examples: Examples = {}
         with self.store.changing("learn"):
             if self.store.exists():
                 model = self.store.read()
-                model = self._learn_increments(model, self._well_named(classes, model.names), examples)
+                model = self._learn_increments(model, self._well_named(classes, model.names))
             else:
                 model = self._learn_base(self._well_named(classes, ()))
         self.report.misfits.sort(key=lambda one: -one.probability)
-        self.report.check_new = check(model.clf, self.report.held)
         self.report.names, self.report.seconds = model.names, time.perf_counter() - began
         self.report.drift = warn_of_drift(model)
         return self.report
@@ -88,28 +81,22 @@ class _Session:
         """Learn all classes at once, into a new model."""
         backbone = self.plan.new_backbone()
         clf = self.plan.new_classifier(backbone, self.store.device)
-        model = self._learn_task(
-            Model(clf, Notes(0, keep_examples=self.plan.keep_examples)), "the base", classes, backbone
-        )
+        model = self._learn_task(Model(clf, Notes(0)), "the base", classes, backbone)
         self.tell(Step("the base", "saved", 1, 1, tuple(self.report.learned)))
         return model
 
-    def _learn_increments(self, model: Model, classes: Classes, examples: Examples) -> Model:
+    def _learn_increments(self, model: Model, classes: Classes) -> Model:
         """Learn every class that is new, and with `more` the new images of known ones, one class at a time."""
         self.plan.require_same(model.clf)
         todo = self._sort_out(model, classes)
         if not todo:
             return model
-        given = {name: values for name, values in (model.examples or examples).items() if name in model.names}
-        self.examples = merge(given, self._held_back_before(model, classes))
-        self.report.check_before = check(model.clf, self.examples)
         parts = [todo] if self.plan.all_or_nothing or self.cluster else [[name] for name in todo]
         for number, names in enumerate(parts, 1):
             before, title = len(self.report.learned), names[0] if len(names) == 1 else "these classes"
             model = self._learn_task(model, title, {name: classes[name] for name in names}, model.backbone)
             if learned := tuple(self.report.learned[before:]):
                 self.tell(Step(title, "saved", number, len(parts), learned))
-        self.report.check_known = check(model.clf, self.examples)
         return model
 
     def _sort_out(self, model: Model, classes: Classes) -> list[str]:
@@ -142,17 +129,14 @@ class _Session:
         # Now, as the files may be gone afterwards.
         marks = {name: fingerprint(name, images) for name, images in classes.items()}
         size = sum(file_size(image) for images in classes.values() for image in images)
-        parts = {name: hold_back(images, plan.holdout) for name, images in classes.items()}
-        train = [(name, image) for name, (images, _) in parts.items() for image in images]
-        held_back = [(name, image) for name, (_, images) in parts.items() for image in images]
+        train = [(name, image) for name, images in classes.items() for image in images]
         known, counted = set(model.names), dict[str, int]()
         if self.cluster is not None:
             counted, train = self._add_up(self.cluster, model, title, train, backbone)
-        images = [image for _, image in train + held_back]
+        images = [image for _, image in train]
         looked = self._look(title, images, backbone, "check" if counted else "look")
-        names = np.array([name for name, _ in train + held_back])[looked.kept]
-        is_train = looked.kept < len(train)
-        counts = counted or {name: n for name in classes if (n := int((names[is_train] == name).sum()))}
+        names = np.array([name for name, _ in train])[looked.kept]
+        counts = counted or {name: n for name in classes if (n := int((names == name).sum()))}
         self.report.skipped += [(name, _why(images)) for name, images in classes.items() if name not in counts]
         if base and len(counts) < plan.first_classes:
             needed = "one class" if plan.first_classes == 1 else "two classes"
@@ -164,7 +148,7 @@ class _Session:
         if not counts:
             return model
         label_of = {name: model.as_label(name) for name in counts}
-        values, labels = looked.values[is_train], [label_of[name] for name in names[is_train].tolist()]
+        values, labels = looked.values, [label_of[name] for name in names.tolist()]
         if not len(values):
             raise ValueError("none of the pictures that the workers have read can be read here")
         if counted:
@@ -172,49 +156,31 @@ class _Session:
         else:
             self._teach(clf, [title] if base else list(counts), values, labels)
         increment = 0 if base else notes.increments() + 1
-        if plan.keep_lessons:
-            clf.keep_lesson(increment, values, labels)
         left_out = clf.leave_one_out(values, labels)
         for position, answer, probability in left_out.misfits(labels) if left_out else ():
-            picture = source_name(images[looked.kept[is_train][position]])
+            picture = source_name(images[looked.kept[position]])
             self.report.misfits.append(Suspect(picture, str(labels[position]), str(answer), round(probability, 4)))
         seconds = time.perf_counter() - began
 
-        held = {name: looked.values[~is_train & (names == name)] for name in counts}
-        self.report.held |= held
-        at_hand = merge(self.examples, self.report.held)
-        checked = check(clf, at_hand)
-        if notes.keep_examples:
-            keep_some(clf, {label_of[name]: values for name, values in held.items()})
-        unknown = notes.unknown
-        if not Model(clf, notes).tells_unknown:
-            unknown = calibrate(clf, values, at_hand) if base else recalibrate(clf, unknown, at_hand)
-        records, said = dict(notes.classes), dict[str, dict[str, int]]()
+        records = dict(notes.classes)
         stray = clf.stray_ or {}
         for name in counts:
             record = records.get(name) if name in known else None
-            record = record or ClassRecord(now(), increment, {}, stray=stray.get(label_of[name]))
+            record = record or ClassRecord(now(), increment, stray=stray.get(label_of[name]))
+            answers = Counter(record.answers)
             if left_out:
-                own = left_out.judged & (names[is_train] == name)
-                said[name] = dict(Counter(map(str, left_out.answers[own].tolist())))
-            answers = Counter(record.answers) + Counter(said.get(name, {}))
-            folders = {**record.folders, marks[name]: plan.holdout}
+                answers.update(map(str, left_out.answers[left_out.judged & (names == name)].tolist()))
+            folders = tuple(dict.fromkeys((*record.folders, marks[name])))
             records[name] = replace(record, folders=folders, answers=dict(answers))
         what: What = "base" if base else "more" if known.issuperset(counts) else "learn"
-        accuracy, basis = examine(Model(clf, replace(notes, classes=records)), at_hand).overall()
-        event = Event(
-            now(), what, counts, round(seconds, 1), None, size, checked.pictures, checked.right, accuracy, basis,
-            lesson=increment if plan.keep_lessons else None,
-        )  # fmt: skip
-        keep, lessons = notes.keep if plan.keep is None else plan.keep, dict(notes.lessons)
-        if plan.keep_lessons:
-            lessons[str(increment)] = LessonRecord({name: marks[name] for name in counts}, said)
-        after = notes.after(event, classes=records, unknown=unknown, keep=keep, lessons=lessons)
+        accuracy = examine(Model(clf, replace(notes, classes=records))).overall()
+        event = Event(now(), what, counts, round(seconds, 1), None, size, accuracy)
+        after = notes.after(event, classes=records, keep=notes.keep if plan.keep is None else plan.keep)
         saved = self.store.commit(clf, after, before=None if base else notes)
         if self.cluster is not None:
             shutil.rmtree(self.blocks, ignore_errors=True)
         seconds = time.perf_counter() - began
-        self.report.learned += [Learned(name, n, len(held[name]), increment, seconds) for name, n in counts.items()]
+        self.report.learned += [Learned(name, n, increment, seconds) for name, n in counts.items()]
         self.report.more += [name for name in counts if name in known]
         return saved
 
@@ -245,19 +211,6 @@ class _Session:
 
     def _tell_training(self, title: str, at: Progress) -> None:
         self.tell(Step(title, "train", at.epoch, at.epochs, loss=at.loss))
-
-    def _held_back_before(self, model: Model, classes: Classes) -> Examples:
-        """Features of the images of known classes that are in their folders and were held back."""
-        back = []
-        for name in self.report.known:
-            shares = model.notes.classes[name].folders
-            back += [(name, image) for image in hold_back(classes[name], shares[fingerprint(name, classes[name])])[1]]
-        back = back[:: -(-len(back) // _MOST_CHECKED) or 1]
-        if not back:
-            return {}
-        looked = self._look("the check", [image for _, image in back], model.backbone, "check")
-        labels = np.array([name for name, _ in back])[looked.kept]
-        return {str(name): looked.values[labels == name] for name in np.unique(labels)}
 
     def _look(
         self, title: str, images: Sequence[Source], backbone: Backbone, stage: Literal["look", "check"] = "look"

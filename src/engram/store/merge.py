@@ -75,8 +75,6 @@ def plan_merge(sources: Sequence[MergeSource]) -> Merger:
         brought.update({name: n or 0 for name, n in other.model.pictures().items()})
     clf = first.model.clf.merge(*(other.model.clf for other in sources[1:]))
     notes = _merge_notes(sources)
-    if not notes.keep_examples:
-        clf.examples_ = {}
     event = Event(now(), "merge", {name: n or 0 for name, n in Model(clf, Notes()).pictures().items()})
     return Merger(
         model=Model(clf, notes.after(event)),
@@ -89,21 +87,20 @@ def plan_merge(sources: Sequence[MergeSource]) -> Merger:
 def _merge_notes(sources: Sequence[MergeSource]) -> Notes:
     """The histories in the order of time, and what is known of each class.
 
-    A similarity calibrated for one of the models says nothing about all of them, so none is taken over. Nor do the
-    leave-one-out answers: what the classes of one model would have been taken for among those of another is not known.
-    Examples stay if every owner wanted that.
+    Leave-one-out answers are not taken over: what the classes of one model would have been taken for among those of
+    another is not known.
     """
     classes: dict[str, ClassRecord] = {}
     for source in sources:
         for name, record in source.model.notes.classes.items():
             earlier = min(record, classes.get(name, record), key=lambda one: one.learned)
-            folders = {**classes[name].folders, **record.folders} if name in classes else record.folders
+            before = classes[name].folders if name in classes else ()
+            folders = tuple(dict.fromkeys((*before, *record.folders)))
             classes[name] = replace(earlier, folders=folders, answers={})
     events = (event for source in sources for event in source.model.notes.history)
     history = tuple(sorted(events, key=lambda event: event.when))
-    keep_examples = all(source.model.notes.keep_examples for source in sources)
     first = sources[0].model.notes
-    return Notes(0, first.keep, keep_examples, first.refuse, history=history, classes=classes)
+    return Notes(0, first.keep, first.refuse, history=history, classes=classes)
 
 
 def _learned_twice(sources: Sequence[MergeSource]) -> list[tuple[str, str, str]]:

@@ -21,9 +21,8 @@ from engram.io import model_file
 from engram.io.atomic import remove_abandoned
 from engram.learner import Label, has_row_per_class
 from engram.names import require_name
-from engram.store.history import UNKNOWN_SHARE, Event, Notes, now
+from engram.store.history import Event, Notes, now
 from engram.store.lock import model_lock
-from engram.store.report import Examples
 from engram.store.versions import Versions
 
 
@@ -78,11 +77,6 @@ class Model:
                 raise ValueError(f"the model's classes are numbers, and {name!r} is none") from None
         return name
 
-    @property
-    def examples(self) -> Examples:
-        """Features of images that were held back, which its file keeps, by class."""
-        return {str(label): values for label, values in self.clf.examples_.items()}
-
     def pictures(self) -> dict[str, int | None]:
         """How many pictures each class was learned from; None where the method does not count them."""
         counts = self.clf.counts_
@@ -104,28 +98,16 @@ class Model:
         """The familiarity below which an image is of no known class; None if the model cannot tell.
 
         Where the method has a rule of its own, `number` is the share of images of known classes that one is ready to
-        lose; else it is that familiarity itself, a score. Without it, the share in the notes is lost by that rule, and
-        without a rule 5 %, as calibrated.
+        lose, that in the notes without it; else it is that familiarity itself, a score.
         """
         if self.tells_unknown:
             return self.clf.unknown_below(self.notes.refuse if number is None else number)
-        if number is not None:
-            return number
-        return self.notes.unknown.similarity if self.notes.unknown else None
+        return number
 
     def describe_unknown(self) -> dict[str, Any] | None:
-        """What is unknown unless one asks for something else, and which images tell."""
-        below, calibrated = self.unknown_below(), None if self.tells_unknown else self.notes.unknown
-        if below is None:
-            return None
-        rule = "leave-one-out" if calibrated is None else "held back" if calibrated.held_back else "learned from"
-        return {
-            "below": below,
-            "share": UNKNOWN_SHARE if calibrated else self.notes.refuse,
-            "rule": rule,
-            "pictures": calibrated and calibrated.pictures,
-            "adjustable": calibrated is None,
-        }
+        """What is unknown unless one asks for something else; None for a method without leave-one-out."""
+        below = self.unknown_below()
+        return None if below is None else {"below": below, "share": self.notes.refuse}
 
 
 class ModelStore:
@@ -192,9 +174,7 @@ class ModelStore:
             label = before.label(name)
             pictures = before.pictures().get(name) or 0
             before.clf.forget(label)
-            event, kept = Event(now(), "forget", {name: pictures}), before.clf.lessons_
-            notes = before.notes.renamed(name, None).after(event)
-            notes = replace(notes, lessons={n: one for n, one in notes.lessons.items() if int(n) in kept})
+            notes = before.notes.renamed(name, None).after(Event(now(), "forget", {name: pictures}))
             if for_good:
                 notes = notes.without_name(name)
                 self.versions.prune(notes.version, keep=0)  # first: should the write fail, the same command goes on
@@ -292,7 +272,6 @@ class ModelStore:
             "bytes_by_group": table.by_group(),
             "can_learn": clf.can_learn_,
             "can_leave_out": method["leaves_out"],
-            "lessons_kept": sorted(clf.lessons_),
             "unknown": model.describe_unknown(),
             "version": notes.version,
             "versions": {

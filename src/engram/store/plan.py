@@ -18,16 +18,11 @@ class Plan:
     """How to learn.
 
     `backbone`, `method`, `settings` and `seed` make a new model; None is the default. An existing model keeps what it
-    was made with, so asking for something else is an error. `keep_examples` is for a new model too: features of some
-    pictures that are held back stay in its file. With `all_or_nothing`, several classes are one change. With
-    `keep_lessons`, what each change adds is kept by itself, too, so that it can be taken back later.
+    was made with, so asking for something else is an error. With `all_or_nothing`, several classes are one change.
     """
 
     more: bool = False
-    holdout: float = 0.1
     keep: int | None = None
-    keep_examples: bool = False
-    keep_lessons: bool = False
     all_or_nothing: bool = False
     backbone: str | None = None
     method: str | None = None
@@ -35,8 +30,6 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.holdout < 1:
-            raise ValueError(f"holdout must be at least 0 and below 1, not {self.holdout}")
         if self.keep is not None and self.keep < 0:
             raise ValueError(f"keep must be at least 0, not {self.keep}")
 
@@ -44,11 +37,6 @@ class Plan:
     def first_classes(self) -> int:
         """How many classes a new model begins with at least."""
         return 2 if self._new_method().trains() else 1
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether a new model can judge learned images as if it had not learned them."""
-        return self._new_method().leaves_out()
 
     @property
     def backbone_name(self) -> str:
@@ -64,8 +52,6 @@ class Plan:
         method = self._new_method()
         config = {**method.few_samples, **self.settings}
         method.configure(config)
-        if self.keep_lessons and not method.subtracts():
-            raise ValueError(f"the method {method.method} cannot take lessons back, so none can be kept")
         return IncrementalClassifier(
             method.method, config=config, backbone=backbone, random_state=self.seed, device=device
         )
@@ -77,8 +63,6 @@ class Plan:
         """Refuse another method, setting or backbone than the model was made with."""
         if self.method is not None and find_method(self.method).method != clf.method_:
             raise _fixed("method", clf.method_, self.method)
-        if self.keep_lessons and not find_method(clf.method_).subtracts():
-            raise ValueError(f"the method {clf.method_} cannot take lessons back, so none can be kept")
         asked = asdict(find_method(clf.method_).configure(self.settings))
         for name in self.settings:
             if asked[name] != clf.config_[name]:

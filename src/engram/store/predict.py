@@ -112,7 +112,6 @@ def unknown_threshold(model: Model, wanted: str | None) -> float | None:
         raise ValueError(
             "the model cannot tell yet what is unknown; it takes two classes, and two pictures of one of them"
             if model.tells_unknown
-            else "this model carries no calibrated similarity, as it was not made by engram learn; "
-            "give a number instead: --unknown 0.5"
+            else f"the method {model.clf.method_} is not calibrated; give a similarity of your own: --unknown 0.5"
         )
     return below

@@ -18,7 +18,7 @@ def write_statistics(
     """Write a new model file that holds of each class its name, count and mean, and one scatter for all.
 
     It has no history, no date, no checksum of a folder and no calibration. Classes with fewer than `min_count` pictures
-    that can be read are left out. All pictures are learned from; none is held back.
+    that can be read are left out.
     """
     if min_count < 1:
         raise ValueError(f"min_count must be at least 1, not {min_count}")
@@ -41,7 +41,7 @@ def write_statistics(
                 report.skipped.append((name, few if read else "none of its pictures can be read"))
             else:
                 kept = [combine([*kept, one])]
-                report.learned.append(Learned(name, read, 0, 0, 0.0))
+                report.learned.append(Learned(name, read, 0, 0.0))
             tell(Step("statistics", "look", done, total))
         if not kept:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in report.skipped)

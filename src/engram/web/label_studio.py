@@ -172,8 +172,8 @@ class Backend:
         if not checked.pictures:
             raise RefusedError(422, f"task {number}: {checked.unreadable[1]}")
         snapshot = await self.server.current()
-        plan = self.server.plan_of_lesson(snapshot, keep_examples=False)
-        lesson = self.server.queue.submit({checked.labels[1]: checked.pictures}, {}, snapshot is None, plan)
+        pictures = {checked.labels[1]: checked.pictures}
+        lesson = self.server.queue.submit(pictures, {}, snapshot is None, self.server.plan)
         return f"learning, number {lesson.number}"
 
     def _taught_picture(self, control: Choices, task: LabelledTask | None, number: int | str | None) -> ImageBytes:

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from engram.store import EXAMPLES, ImageBytes, Plan
+from engram.store import ImageBytes, Plan
 from engram.web.limits import Limits, RefusedError
 from engram.web.stamp import file_stamp
 from engram.web.worker import Learn, Outcome, Update, Worker
@@ -56,17 +54,11 @@ class Lesson:
 
 
 class LessonQueue:
-    """The lessons, the worker, and the examples that check whether earlier classes are still known.
-
-    An example is the feature vector of a picture that was held back. Examples are in this process's memory only: they
-    show forgetting while the page is used, and are gone when the server ends.
-    """
+    """The lessons, and the worker that learns them."""
 
     def __init__(self, model: Path, device: str, limits: Limits) -> None:
         self.model, self.device, self.limits = model, device, limits
-        self.examples: dict[str, np.ndarray[Any, Any]] = {}
         self.revision = 0  # grows with every change that a client may want to see
-        self.checks = 0  # grows whenever there are other examples
         self._numbers = itertools.count(1)
         self._lessons: list[Lesson] = []
         self._changed = threading.Condition()
@@ -134,19 +126,6 @@ class LessonQueue:
         """Whether a lesson is being learned or waiting."""
         return any(lesson.state not in _ENDED for lesson in self.lessons())
 
-    def forget_class(self, name: str) -> None:
-        """Drop the examples of a class."""
-        with self._changed:
-            self.examples.pop(name, None)
-            self.checks += 1
-
-    def rename_class(self, old: str, new: str) -> None:
-        """Keep the examples of a class under its new name."""
-        with self._changed:
-            if old in self.examples:
-                self.examples[new] = self.examples.pop(old)
-                self.checks += 1
-
     # --- the queue's own thread --------------------------------------------------------------------------------------
 
     def _run(self) -> None:
@@ -159,7 +138,7 @@ class LessonQueue:
                 lesson.state, lesson.began = "learning", time.monotonic()
                 numbers = {p.name: number for each in lesson.pictures.values() for number, p in each.items()}
                 pictures = {name: list(numbered.values()) for name, numbered in lesson.pictures.items()}
-                command = Learn(lesson.number, pictures, lesson.plan, dict(self.examples))
+                command = Learn(lesson.number, pictures, lesson.plan)
                 lesson.pictures = {}
                 self._touch()
             before = file_stamp(self.model)
@@ -177,9 +156,6 @@ class LessonQueue:
                         lesson.unreadable.append({"picture": numbers[name], "reason": reason})
                 for misfit in (outcome.result or {}).get("misfits", ()):
                     misfit["picture"] = numbers[misfit["picture"]]
-                for name, values in outcome.examples.items():
-                    self.examples[name] = np.concatenate([values, self.examples.get(name, values[:0])])[:EXAMPLES]
-                    self.checks += 1
                 self._end(lesson, outcome)
 
     def _follow(self, lesson: Lesson, update: Update) -> None:

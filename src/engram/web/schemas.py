@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from engram.store import Answer, Basis, ClassHealth, Health, Merger, Plan, Unreadable, What
+from engram.store import Answer, ClassHealth, Health, Merger, Plan, Unreadable, What
 from engram.web.predictor import Snapshot
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -60,21 +60,18 @@ class TakenFor(BaseModel):
 
 
 class HealthView(BaseModel):
-    """How a class is doing."""
+    """How a class is doing, by leave-one-out: each of its pictures judged as if it had not been learned."""
 
     share: Share = Field(description="Of its pictures, how many are answered right.")
     pictures: int = Field(description="How many pictures that is told from.")
-    basis: Basis = Field(
-        description="Pictures that were held back were asked again, or each learned one judged as if it had not been."
-    )
     state: Literal["good", "weak", "lost"]
     taken_for: list[TakenFor] = Field(description="Three at most, the most frequent first.")
 
     @classmethod
-    def of(cls, health: ClassHealth, basis: Basis) -> "HealthView":
+    def of(cls, health: ClassHealth) -> "HealthView":
         """The view of a class's health."""
         taken = [TakenFor(name=name, share=share) for name, share in list(health.taken_for.items())[:_TAKEN_FOR]]
-        return cls(share=health.share, pictures=health.pictures, basis=basis, state=health.state, taken_for=taken)
+        return cls(share=health.share, pictures=health.pictures, state=health.state, taken_for=taken)
 
 
 class AccuracyView(BaseModel):
@@ -83,7 +80,6 @@ class AccuracyView(BaseModel):
     share: Share
     pictures: int
     classes: int
-    basis: Basis
 
 
 class ClassView(BaseModel):
@@ -107,10 +103,7 @@ class ChangeView(BaseModel):
     seconds: float
     new_name: str | None
     bytes: int = Field(description="Size of the picture files, which are not kept; 0 if not recorded.")
-    checked: int = Field(description="Held-back pictures that were predicted after this change.")
-    right: int
     accuracy: Share | None = Field(description="Of all classes after the change; null if it cannot be told of each.")
-    basis: Basis | None = Field(description="How that is known.")
     share: Share | None = Field(description="Of known pictures, how many may be refused from then on.")
 
 
@@ -119,11 +112,6 @@ class UnknownView(BaseModel):
 
     below: float
     share: Share = Field(description="Of pictures of known classes, about how many are called unknown as well.")
-    rule: Literal["leave-one-out", "held back", "learned from"] = Field(
-        description="The method's own rule, or calibrated on pictures that were held back or learned from."
-    )
-    pictures: int | None = Field(description="How many it was calibrated on; null for the method's own rule.")
-    adjustable: bool = Field(description="Whether the share can be set.")
 
 
 class BuiltInView(BaseModel):
@@ -148,12 +136,9 @@ class ModelView(BaseModel):
     can_learn: bool
     can_undo: bool
     can_redo: bool
-    can_leave_out: bool = Field(description="Whether learned pictures tell how classes do: then none is held back.")
-    keeps_examples: bool = Field(description="Whether vectors of held-back pictures are kept in the file.")
-    example_bytes: int
     accuracy: AccuracyView | None = Field(description="Null if it cannot be told of every class.")
     can_export: bool = Field(description="Whether an ONNX file can be made here.")
-    unknown: UnknownView | None
+    unknown: UnknownView | None = Field(description="Null if the method is not calibrated, or knows too little yet.")
     classes: list[ClassView]
     built_in: BuiltInView | None = Field(description="Null without such classes.")
     history: list[ChangeView]
@@ -164,8 +149,7 @@ class ModelView(BaseModel):
         return cls(
             exists=problem is not None, problem=problem, name=name, version=0, bytes=0, bytes_per_class=0,
             bytes_by_group={}, backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=problem is None,
-            can_undo=False, can_redo=False, can_leave_out=plan.leaves_out, can_export=False, keeps_examples=False,
-            example_bytes=0, accuracy=None, unknown=None, classes=[], built_in=None,
+            can_undo=False, can_redo=False, can_export=False, accuracy=None, unknown=None, classes=[], built_in=None,
             history=[],
         )  # fmt: skip
 
@@ -182,8 +166,6 @@ class ModelView(BaseModel):
                 "can_undo": any(number < info["version"] for number in info["versions"]["kept"]),
                 "can_redo": any(number > info["version"] for number in info["versions"]["kept"]),
                 "can_export": can_export and bool(info["classes"]),
-                "keeps_examples": snapshot.model.notes.keep_examples,
-                "example_bytes": info["bytes_by_group"]["examples to check with"],
                 "accuracy": _accuracy(health),
                 "classes": _classes(snapshot, health),
                 "history": [asdict(event) for event in snapshot.model.notes.history],
@@ -192,11 +174,11 @@ class ModelView(BaseModel):
 
 
 def _accuracy(health: Health) -> AccuracyView | None:
-    share, basis = health.overall()
-    if share is None or basis is None:
+    share = health.overall()
+    if share is None:
         return None
     pictures = sum(one.pictures for one in health.classes.values() if one)
-    return AccuracyView(share=share, pictures=pictures, classes=len(health.classes), basis=basis)
+    return AccuracyView(share=share, pictures=pictures, classes=len(health.classes))
 
 
 def _classes(snapshot: Snapshot, health: Health) -> list[dict[str, Any]]:
@@ -205,7 +187,7 @@ def _classes(snapshot: Snapshot, health: Health) -> list[dict[str, Any]]:
     for i, one in enumerate(classes):
         name, told = one["name"], health.classes.get(one["name"])
         near = [{"name": classes[j]["name"], "similarity": s} for j, s in snapshot.neighbours[i]]
-        shown = {"neighbours": near, "hue": _hue(name), "health": told and HealthView.of(told, health.basis)}
+        shown = {"neighbours": near, "hue": _hue(name), "health": told and HealthView.of(told)}
         views.append(one | shown)
     return views
 
@@ -257,19 +239,11 @@ class Answers(BaseModel):
     )
 
 
-class CheckView(BaseModel):
-    """Predictions of held-back pictures: how many, and how many were right."""
-
-    pictures: int
-    right: int
-
-
 class LearnedView(BaseModel):
-    """A class that was learned: from how many pictures, and how many were held back for the check."""
+    """A class that was learned, and from how many pictures."""
 
     name: str
     pictures: int
-    held_back: int
 
 
 class MisfitView(BaseModel):
@@ -287,9 +261,6 @@ class ResultView(BaseModel):
     learned: list[LearnedView]
     misfits: list[MisfitView] = Field(description="Pictures whose label may be wrong, the surest first; 12 at most.")
     seconds: float
-    new: CheckView = Field(description="Pictures of the new classes, after learning.")
-    before: CheckView = Field(description="Examples of the classes known before, before learning.")
-    after: CheckView = Field(description="The same examples after learning.")
 
 
 class UnreadableView(BaseModel):
@@ -308,7 +279,7 @@ class LessonView(BaseModel):
     classes: dict[str, int] = Field(description="The classes, and how many pictures of each.")
     base: bool = Field(description="Whether it makes a new model.")
     state: Literal["waiting", "learning", "done", "failed", "cancelled"]
-    stage: Literal["", "wait", "look", "train", "saved", "check"]
+    stage: Literal["", "wait", "look", "train", "saved"]
     current: str = Field(description="The class at hand; empty if it is all of them.")
     done: int = Field(description="Of the stage: pictures read, or epochs trained.")
     total: int
@@ -350,7 +321,6 @@ class ConfusionRow(BaseModel):
 class Confusion(BaseModel):
     """What pictures of each class are taken for."""
 
-    basis: Basis
     names: list[str]
     rows: list[ConfusionRow]
 
@@ -362,7 +332,7 @@ class Confusion(BaseModel):
             for name, one in health.classes.items()
             if one is not None
         ]
-        return cls(basis=health.basis, names=list(health.classes), rows=rows)
+        return cls(names=list(health.classes), rows=rows)
 
 
 class MergeView(BaseModel):

@@ -24,7 +24,7 @@ class Server:
     """Serves one model file. `plan` says how to learn, which matters most for a first model."""
 
     def __init__(self, store: ModelStore, plan: Plan, limits: Limits) -> None:
-        self.store, self.plan, self.limits = store, plan, limits
+        self.store, self.plan, self.limits = store, replace(plan, all_or_nothing=True), limits
         self.predictor = Predictor(store, limits)
         self.queue = LessonQueue(store.path, store.device, limits)
         self.identity = secrets.token_hex(4)
@@ -68,26 +68,17 @@ class Server:
         return ModelView.of(snapshot, await self.health(snapshot), name, self.can_export)
 
     async def health(self, snapshot: Snapshot) -> Health:
-        """How the classes of that model are doing; examined once for a model and the examples there are."""
-        key = (snapshot.stamp, self.queue.checks)
-        if self._examined is None or self._examined[0] != key:
-            examples = snapshot.model.examples or dict(self.queue.examples)
-            self._examined = key, await asyncio.to_thread(examine, snapshot.model, examples)
+        """How the classes of that model are doing; examined once for a model."""
+        if self._examined is None or self._examined[0] != snapshot.stamp:
+            self._examined = snapshot.stamp, await asyncio.to_thread(examine, snapshot.model)
         return self._examined[1]
-
-    def plan_of_lesson(self, snapshot: Snapshot | None, keep_examples: bool) -> Plan:
-        """How a lesson learns: pictures are held back only where nothing else tells how classes are doing."""
-        leaves_out = self.plan.leaves_out if snapshot is None else snapshot.info["can_leave_out"]
-        keeps = keep_examples if snapshot is None else snapshot.model.notes.keep_examples
-        holdout = 0.0 if leaves_out and not keeps else self.plan.holdout
-        return replace(self.plan, holdout=holdout, keep_examples=keeps, all_or_nothing=True)
 
     def revision(self) -> tuple[int, str, ExportState | None]:
         """A value that changes whenever `state` does."""
         return self.queue.revision, self._model_stamp(), self.exports.state()
 
     def _model_stamp(self) -> str:
-        return "-".join(map(str, (*(file_stamp(self.store.path) or ()), self.queue.checks)))
+        return "-".join(map(str, file_stamp(self.store.path) or (0,)))
 
     def state(self) -> State:
         """What the event stream reports."""

@@ -20,7 +20,6 @@ from engram.web.limits import Limits, RefusedError
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF")
 
 _SWITCHES = {
-    "keep_examples": "For a first lesson: keep vectors of some held-back pictures in the file, to check again later.",
     "distinct": "A class whose name differs from a known one only in case or form is another class.",
 }
 
@@ -33,7 +32,6 @@ class Upload:
     pictures: dict[int, ImageBytes]
     pixels: dict[int, int]
     unreadable: dict[int, str]
-    keep_examples: bool = False
     distinct: bool = False
     among: tuple[str, ...] | None = None  # the classes that may be answers
 
@@ -79,7 +77,6 @@ async def receive(request: Request, limits: Limits, limit: int, most_pixels: int
     among = unicodedata.normalize("NFC", listed).splitlines() if isinstance(listed, str) else ()
     return replace(
         upload,
-        keep_examples=form.get("keep_examples") == "true",
         distinct=form.get("distinct") == "true",
         among=tuple(name.strip() for name in among if name.strip()) or None,
     )

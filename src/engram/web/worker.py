@@ -10,13 +10,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engram.store import Examples, ImageBytes, Plan, Step
+    from engram.store import ImageBytes, Plan, Step
 
 _NICENESS = 10
 _UPDATE_EVERY = 0.1  # seconds
@@ -26,12 +26,11 @@ _GRACE = 10.0  # seconds a cancelled lesson has to stop by itself
 
 @dataclass(frozen=True)
 class Learn:
-    """To the worker: learn these pictures, by class, and check earlier classes with `examples`."""
+    """To the worker: learn these pictures, by class."""
 
     number: int
     pictures: dict[str, list["ImageBytes"]]
     plan: "Plan"
-    examples: "Examples"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,6 @@ class Outcome:
     state: str
     message: str = ""
     result: dict[str, Any] | None = None
-    examples: dict[str, Any] = field(default_factory=dict)
     unreadable: tuple[tuple[str, str], ...] = ()
 
 
@@ -147,7 +145,7 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
 
     store = ModelStore(path, device=device, wait=600.0, waiting=lambda who: pipe.send(Update("wait", waiting_for=who)))
     try:
-        report = learn_classes(store, lesson.pictures, lesson.plan, report_step, lesson.examples)
+        report = learn_classes(store, lesson.pictures, lesson.plan, report_step)
     except _CancelledError:
         return Outcome("cancelled", "stopped; the model is as it was")
     except (ModelFileError, ValueError, OSError) as error:
@@ -163,8 +161,5 @@ def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
         "learned": list(map(asdict, report.learned)),
         "misfits": list(map(asdict, report.misfits[:_MISFITS])),
         "seconds": round(report.seconds, 2),
-        "new": asdict(report.check_new),
-        "before": asdict(report.check_before),
-        "after": asdict(report.check_known),
     }
-    return Outcome("done", result=result, examples=report.held, unreadable=unreadable)
+    return Outcome("done", result=result, unreadable=unreadable)

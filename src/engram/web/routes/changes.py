@@ -17,7 +17,6 @@ async def forget(wanted: Forget, server: InjectedServer) -> ModelView:
     async with server.changing() as snapshot:
         _require_class(snapshot, wanted.name)
         await server.change(server.store.forget, wanted.name)
-        server.queue.forget_class(wanted.name)
         return await server.view()
 
 
@@ -28,7 +27,6 @@ async def rename(wanted: Rename, server: InjectedServer) -> ModelView:
         _require_class(snapshot, wanted.name)
         new = class_name(wanted.new_name, server.limits)
         await server.change(server.store.rename, wanted.name, new)
-        server.queue.rename_class(wanted.name, new)
         return await server.view()
 
 

@@ -65,8 +65,7 @@ async def teach(request: Request, server: InjectedServer) -> LessonView | JSONRe
         name, other = next(iter(similar.items()))
         detail = f"{name!r} differs from {other!r} only in how it is written; send distinct=true if it is another class"
         return JSONResponse({"detail": detail, "similar": similar}, 409)
-    plan = server.plan_of_lesson(snapshot, upload.keep_examples)
-    return LessonView.model_validate(server.queue.submit(classes, upload.unreadable, snapshot is None, plan))
+    return LessonView.model_validate(server.queue.submit(classes, upload.unreadable, snapshot is None, server.plan))
 
 
 @router.delete("/api/lessons/{number}", responses=problems(404, 408, 413, 422))

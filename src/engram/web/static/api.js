@@ -67,10 +67,9 @@ export async function makeOnnx() {
 }
 
 // Sends a lesson; `items` are [{ name, file }]. Only XMLHttpRequest tells how much has been sent. `stop` ends it.
-export function teach(items, { keepExamples, distinct, progress, stop }) {
+export function teach(items, { distinct, progress, stop }) {
   const data = form(items.map((item) => item.file)), request = new XMLHttpRequest();
   for (const { name } of items) data.append("label", name);
-  if (keepExamples) data.append("keep_examples", "true");
   if (distinct) data.append("distinct", "true");
   return new Promise((resolve, reject) => {
     request.upload.onprogress = (event) => progress(event.loaded, event.total);

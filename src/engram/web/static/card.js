@@ -18,11 +18,11 @@ export function card(one, { add, rename, forget, undo }) {
   return element;
 }
 
-function health({ share, pictures, basis, state }) {
+function health({ share, pictures, state }) {
   return h("div", { className: "health" },
     h("p", {}, h("b", {}, t("health.right", { share: percent(share) })), state !== "good" && h("span", { className: `mark ${state}` }, t(`health.${state}`))),
     bar(share, state),
-    h("small", { className: "soft" }, t(basis === "asked again" ? "health.asked" : "health.left-out", { n: pictures })));
+    h("small", { className: "soft" }, t("health.left-out", { n: pictures })));
 }
 
 function lost(add, undo, action) {

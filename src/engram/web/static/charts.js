@@ -13,7 +13,7 @@ export function drawCharts(model) {
 function drawAccuracy({ accuracy, classes }) {
   by("accuracy").replaceChildren(...(accuracy
     ? [h("p", { className: "figure" }, percent(accuracy.share)), h("p", {}, t("accuracy.right", { classes: t("classes", { n: accuracy.classes }) })),
-      h("p", { className: "soft" }, t(accuracy.basis === "asked again" ? "basis.asked" : "basis.left-out", { n: accuracy.pictures }))]
+      h("p", { className: "soft" }, t("basis.left-out", { n: accuracy.pictures }))]
     : [h("p", { className: "figure untold", ariaHidden: "true" }, "?"), h("p", {}, t("accuracy.untold"))]));
   by("confusion-open").hidden = !classes.some((one) => one.health);
 }
@@ -55,8 +55,7 @@ function drawBytes(model) {
   const rows = [
     classes > 0 && [t("bytes.classes"), classes, t("bytes.each", { size: bytes(model.bytes_per_class) })],
     samples > 0 && [t("bytes.samples"), samples, t("bytes.samples-note")],
-    model.example_bytes > 0 && [t("bytes.examples"), model.example_bytes, t("bytes.examples-note")],
-    [t("bytes.shared"), model.bytes - classes - samples - model.example_bytes, t("bytes.shared-note")],
+    [t("bytes.shared"), model.bytes - classes - samples, t("bytes.shared-note")],
     [t("bytes.pictures"), pictures, t(pictures ? "bytes.pictures-note" : "bytes.pictures-unrecorded"), "unkept"],
   ].filter(Boolean);
   const most = Math.max(...rows.map((row) => row[1]), 1);

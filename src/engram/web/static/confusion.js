@@ -16,7 +16,7 @@ export function offerConfusion() {
 }
 
 // Rows are what a picture shows, columns what was answered. Of many classes, those with the most mistakes are shown.
-function draw({ basis, rows }) {
+function draw({ rows }) {
   const mistakes = new Map(rows.map((row) => [row.name, 0]));
   for (const row of rows)
     for (const [answer, share] of Object.entries(row.answers))
@@ -25,7 +25,7 @@ function draw({ basis, rows }) {
   const shown = rows.filter((row) => worst.has(row.name));
   const columns = [...new Set([...shown.map((row) => row.name), ...shown.flatMap((row) => Object.keys(row.answers))])].filter((name) => worst.has(name));
   const pictures = rows.reduce((sum, row) => sum + row.pictures, 0);
-  by("confusion-note").textContent = [t(basis === "asked again" ? "basis.asked" : "basis.left-out", { n: pictures }),
+  by("confusion-note").textContent = [t("basis.left-out", { n: pictures }),
     rows.length > shown.length ? t("confusion.most", { n: shown.length, of: rows.length }) : "", t("confusion.read")].filter(Boolean).join(" ");
   by("confusion-table").replaceChildren(h("table", {},
     h("thead", {}, h("tr", {}, h("th", { scope: "col", className: "corner-cell" }, t("confusion.corner")),

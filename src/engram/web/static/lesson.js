@@ -69,7 +69,7 @@ export class LessonCard {
   showProgress(lesson, model) {
     // Where a network is trained, looking takes the first third of the bar and training the rest.
     const share = lesson.total ? lesson.done / lesson.total : 0, looked = model?.trains ? 1 / 3 : 1;
-    const whole = { look: share * looked, check: looked, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
+    const whole = { look: share * looked, train: (1 + 2 * share) / 3, saved: 1 }[lesson.stage];
     if (whole === undefined) this.bar.removeAttribute("value"); else this.bar.value = whole;
     if (lesson.loss !== null && lesson.done !== this.epoch) { this.losses.push(lesson.loss); this.epoch = lesson.done; }
     this.text.textContent = lesson.state === "waiting" ? t("lesson.queued", { n: Object.values(lesson.classes).reduce((a, b) => a + b, 0) }) : this.progress(lesson);
@@ -102,11 +102,8 @@ export class LessonCard {
   nameOf(picture) { return this.items[picture - 1]?.file.name ?? t("lesson.picture", { n: picture }); }
 
   outcome(result) {
-    const pictures = result.learned.reduce((sum, one) => sum + one.pictures, 0), lost = result.before.right - result.after.right;
+    const pictures = result.learned.reduce((sum, one) => sum + one.pictures, 0);
     return [h("p", { className: "soft" }, t("lesson.from", { n: pictures, time: seconds(result.seconds) })),
-      result.new.pictures > 0 && meter(t("lesson.new"), null, result.new),
-      result.before.pictures > 0 && meter(t("lesson.earlier"), result.before, result.after),
-      lost > 0 && h("p", { className: "warning" }, t("lesson.worse", { n: lost })),
       result.misfits.length > 0 && h("p", { className: "warning" }, t("lesson.misfits")),
       result.misfits.length > 0 && this.misfits(result.misfits)].filter(Boolean);
   }
@@ -129,12 +126,4 @@ export class LessonCard {
     this.text.textContent = t(learned ? "lesson.lost-learned" : "lesson.lost-text");
     this.curve.replaceChildren();
   }
-}
-
-function meter(label, before, after) {
-  const line = (check, when) => h("div", { className: "meter" },
-    h("span", { className: "soft" }, when),
-    h("meter", { min: 0, max: check.pictures, value: check.right, ariaLabel: `${label} ${when}` }),
-    h("b", {}, t("lesson.right", { n: check.pictures, right: check.right })));
-  return h("div", { className: "check" }, h("strong", {}, label), before && line(before, t("lesson.before")), line(after, before ? t("lesson.after") : ""));
 }

@@ -18,7 +18,7 @@ export class Lessons {
 
   // Sends pictures of any number of classes as one lesson, [{ name, file }]; resolves to what went wrong ("" if
   // the owner thought better of it), or null.
-  async send(items, keepExamples = false) {
+  async send(items) {
     const stop = new AbortController(), card = this.open(items);
     card.cancel.onclick = () => stop.abort();
     const progress = (sent, total) => card.showSending(sent, total);
@@ -26,7 +26,7 @@ export class Lessons {
     progress(0, 0);
     card.focus();
     try {
-      const lesson = await this.agree(items, { keepExamples, progress, stop: stop.signal });
+      const lesson = await this.agree(items, { progress, stop: stop.signal });
       this.cards.get(lesson.number)?.element.remove();  // the stream was quicker
       this.cards.set(lesson.number, card);
       card.show(this.latest.find((other) => other.number === lesson.number) ?? lesson, this.model);

@@ -100,8 +100,6 @@ export class Teach {
     by("teach-form").hidden = !model.can_learn;
     by("add-group").textContent = t(model.exists ? "teach.add-another" : "teach.add");
     by("send").textContent = t(model.exists ? "teach.learn" : "teach.learn-these");
-    by("keep").hidden = model.exists;
-    by("keep-note").textContent = t(model.can_leave_out ? "keep.note-estimate" : "keep.note-blind");
     this.known.replaceChildren(...model.classes.map((one) => h("option", { value: one.name })));
     if (first && this.groups.every((group) => group.untouched)) this.clear();
     this.changed();
@@ -117,9 +115,8 @@ export class Teach {
     const missing = this.missing();
     if (missing) { missing[1]?.focus(); return; }
     const items = this.groups.filter((group) => group.sendable).flatMap((group) => group.files.map((file) => ({ name: group.name, file })));
-    const keepExamples = !this.model.exists && by("keep-examples").checked;
     this.clear();  // at once: the next class can be prepared while this one is on its way
-    const problem = await this.lessons.send(items, keepExamples);
+    const problem = await this.lessons.send(items);
     if (problem === null) return;
     this.reopen(items);
     by("teach-problem").textContent = problem;

@@ -27,10 +27,10 @@ export class Unknown {
     this.model = model;
     const rule = model.unknown;
     by("unknown-note").textContent = rule
-      ? rule.adjustable ? t("unknown.text") : t("unknown.fixed", { share: percent(rule.share) })
+      ? t("unknown.text")
       : model.classes.length === 1 ? t("unknown.one-class") : model.exists ? t("unknown.none") : "";
-    by("unknown-field").hidden = !rule?.adjustable;
-    if (!rule?.adjustable) return;
+    by("unknown-field").hidden = !rule;
+    if (!rule) return;
     const shares = [...new Set([...SHARES, rule.share])].sort((a, b) => a - b);
     by("unknown-share").replaceChildren(...shares.map((share) => h("option", { value: share, selected: share === rule.share }, t("unknown.share", { share: percent(share) }))));
   }
