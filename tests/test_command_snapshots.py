@@ -12,10 +12,10 @@ from snapshots import Snapshots
 from toys import paint
 
 SNAPSHOTS = Snapshots(Path(__file__).parent / "command_snapshots.json")
-NEW = ("--backbone", "averages", "--holdout", "0")
+NEW = ("--backbone", "averages")
 SI = ("--method", "si", "--set", "layers=[8,6]", "--set", "base_epochs=2")
 STORY = {
-    "learn": ("learn", "m.engram", "pictures", *NEW, "--keep-lessons"),
+    "learn": ("learn", "m.engram", "pictures", *NEW),
     "learn another": ("learn", "m.engram", "second"),
     "learn more": ("learn", "m.engram", "third", "--more"),
     "learn with a network": ("learn", "si.engram", "pictures", "--backbone", "averages", *SI),
@@ -35,7 +35,6 @@ STORY = {
     "forget": ("forget", "m.engram", "green", "--yes"),
     "undo": ("undo", "m.engram", "--yes"),
     "redo": ("redo", "m.engram"),
-    "unlearn": ("unlearn", "m.engram", "--lesson", "0", "--yes"),
     "history at the end": ("history", "m.engram"),
     "doctor of a model": ("doctor", "m.engram"),
     "methods": ("methods",),

@@ -45,7 +45,7 @@ def write(name: str) -> None:
 
 
 def _learn_photos(recipe: Photos, path: Path) -> None:
-    store, plan = ModelStore(path, device="cpu"), Plan(**{"keep": 0, "holdout": 0.0, **recipe.plan})
+    store, plan = ModelStore(path, device="cpu"), Plan(**{"keep": 0, **recipe.plan})
     for photos, names in recipe.taught():
         of = {
             one: [photo for photo, name in zip(photos, names, strict=True) if name == one] for one in sorted({*names})

@@ -110,7 +110,7 @@ def _recipes() -> dict[str, Recipe]:
         "whitened-changed": Recipe(then=(("forget", "b"), ("rename", "a", "é z"))),
         "whitened-recency": Recipe(settings={"recency": 0.05}, again=False),
         "whitened-encoder": Recipe(settings={"encoder": quick}, again=False),
-        "whitened-keeps-lessons": Recipe(keeps="lessons"),
+        "whitened-keeps-lessons": Recipe(keeps="lessons", again=False),
         "whitened-keeps-examples": Recipe(keeps="examples"),
         "whitened-temperature": Recipe(keeps="temperature"),
         "whitened-names": Recipe(keeps="names"),

@@ -16,7 +16,7 @@ from engram.web.label_studio import create_backend
 from engram.web.label_studio_files import LabelStudioFiles
 
 SNAPSHOTS = Snapshots(Path(__file__).parent / "http_snapshots.json")
-PLAN = Plan(more=True, holdout=0.0)
+PLAN = Plan(more=True)
 ASKED = [("picture", ("x", draw(shape, 40))) for shape in ("circle", "dots")] + [("picture", ("x", b"no picture"))]
 OTHER = "circle", "triangle"
 STORY = {
@@ -107,5 +107,5 @@ def test_every_route_is_in_the_story_or_answers_no_json(tmp_path):
     routes = {(method.upper(), path) for path, one in app.openapi()["paths"].items() for method in one}
     asked = {(method, re.sub(r"/\d+$", "/{number}", path)) for method, to, path, *_ in STORY.values() if to != "studio"}
     assert {path for _, path in routes - asked} == {
-        "/api/events", "/api/model/file", "/api/model/onnx", "/api/model/report",
+        "/api/events", "/api/model/file", "/api/model/onnx", "/api/model/card",
     }  # fmt: skip
