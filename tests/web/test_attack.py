@@ -432,7 +432,7 @@ def test_a_lesson_cancelled_when_its_process_is_dead_raises_nowhere(model):
     worker, cancelled = Worker(model, "cpu"), threading.Event()
     worker.kill()
     cancelled.set()
-    assert worker.learn(Learn(1, {}, PLAN, {}), lambda update: None, cancelled) is None
+    assert worker.learn(Learn(1, {}, PLAN), lambda update: None, cancelled) is None
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
