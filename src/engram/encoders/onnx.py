@@ -36,10 +36,17 @@ class OnnxEncoder:
     def __init__(self, network: EfficientNetLite, name: str | None = None, device: str = "auto") -> None:
         self.network, self.preprocess, self.dim = network, network.preprocess, network.dim
         self.identity = Identity(network.identity, name)
-        self._session = _open(_graph(network), device)
+        self._session = _open(self.graph(), device)
         on_cpu = self._session.get_providers()[0] == _PROVIDERS["cpu"][0]
         pixels = network.size**2 * (2 if network.mirror else 1)
         self.batch = max(1, _CPU_PIXELS // pixels) if on_cpu else _GPU_BATCH
+
+    def graph(self) -> bytes:
+        """The ONNX file that it runs: `pictures`, uint8 (batch, size, size, 3), in and `features` out."""
+        graph, size = Graph(self.network.name), self.network.size
+        pictures = graph.input(INPUT, np.uint8, ["batch", size, size, 3])
+        graph.output(self.network.add_to(graph, pictures), OUTPUT, np.float32, ["batch", self.dim])
+        return graph.to_bytes()
 
     def encode(self, pictures: Pixels) -> Features:
         """Features (n, dim) of uint8 pictures (n, size, size, 3)."""
@@ -53,13 +60,6 @@ class OnnxEncoder:
             return np.empty((0, self.dim), np.float32)
         (features,) = self._session.run([OUTPUT], {INPUT: pictures})
         return features  # type: ignore[no-any-return]
-
-
-def _graph(network: EfficientNetLite) -> bytes:
-    graph, size = Graph(network.name), network.size
-    pictures = graph.input(INPUT, np.uint8, ["batch", size, size, 3])
-    graph.output(network.add_to(graph, pictures), OUTPUT, np.float32, ["batch", network.dim])
-    return graph.to_bytes()
 
 
 def _open(graph: bytes, device: str) -> Any:
