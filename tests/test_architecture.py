@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "encoders": set(),
     "backbones": set(),
     "io": {"backbones", "learner"},
+    "files": {"encoders", "io"},
     "images": {"encoders", "backbones", "io"},
     "datasets": {"io"},
     "estimator": {"methods", "learner", "names", "settings", "snapshots", "images", "backbones", "io"},

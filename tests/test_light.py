@@ -9,6 +9,7 @@ def test_encoding_loads_neither_torch_nor_anything_like_it():
         "import sys, numpy as np\n"
         "from engram.images.stream import encode_all\n"
         "from engram.encoders.registry import create\n"
+        "import engram.files.export\n"
         "encode_all(np.zeros((1, 9, 9, 3), np.uint8), create('efficientnet_lite0'))\n"
         "heavy = {'torch', 'scipy', 'sklearn', 'pandas', 'onnx', 'safetensors', 'matplotlib'} & set(sys.modules)\n"
         "print(sorted(heavy))"
