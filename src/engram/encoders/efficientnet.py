@@ -128,7 +128,7 @@ class _Layers:
         bias = self.tensors[f"{norm}.bias"] - self.tensors[f"{norm}.running_mean"] * scale
         kernel, before = weight.shape[2], self.side
         self.side = -(-before // stride)
-        spare = max((self.side - 1) * stride + kernel - before, 0)
+        spare = (self.side - 1) * stride + kernel - before
         first, last = spare // 2, spare - spare // 2
         return self.add(
             "Conv", value, self.constant(weight * scale[:, None, None, None]), self.constant(bias),

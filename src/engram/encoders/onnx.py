@@ -1,5 +1,7 @@
 """Run an encoder's graph by ONNX Runtime: one session with one thread inside, asked by as many threads as there are."""
 
+from contextlib import nullcontext
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,7 @@ class OnnxEncoder:
         self.identity = Identity(network.identity, name)
         self._session = _open(self.graph(), device)
         on_cpu = self._session.get_providers()[0] == _PROVIDERS["cpu"][0]
+        self._turn = nullcontext() if on_cpu else Lock()  # DirectML takes one call at a time
         pixels = network.size**2 * (2 if network.mirror else 1)
         self.batch = max(1, _CPU_PIXELS // pixels) if on_cpu else _GPU_BATCH
 
@@ -58,7 +61,8 @@ class OnnxEncoder:
             )
         if not len(pictures):
             return np.empty((0, self.dim), np.float32)
-        (features,) = self._session.run([OUTPUT], {INPUT: pictures})
+        with self._turn:
+            (features,) = self._session.run([OUTPUT], {INPUT: pictures})
         return features  # type: ignore[no-any-return]
 
 
@@ -74,6 +78,7 @@ def _open(graph: bytes, device: str) -> Any:
     chosen = [one for one in _AUTO if one in available] if device == "auto" else [device]
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_mem_pattern = "directml" not in chosen  # which cannot have it
     options.log_severity_level = 4  # what goes wrong is raised; nobody reads the rest
     try:
         session = onnxruntime.InferenceSession(graph, options, providers=[_PROVIDERS[one] for one in chosen])
