@@ -1,1 +1,1 @@
-"""Frozen networks that turn pictures into feature vectors, as ONNX graphs."""
+"""Encoders: frozen networks that turn pictures into features."""

@@ -1,1 +1,1 @@
-"""Models as files."""
+"""Files: one model is one file, and one graph is one file."""
