@@ -50,7 +50,7 @@ def test_constants_come_out_as_they_went_in(value):
 
 def test_large_and_negative_numbers_are_written():
     graph = Graph("numbers")
-    x = graph.input("x", np.float32, [2, 300])
-    graph.output(graph.add("Softmax", graph.add("Flatten", x, axis=-1), axis=-1), "y", np.float32, [2, 300])
-    (found,) = run(graph, x=np.zeros((2, 300), np.float32))
+    x = graph.input("x", np.float32, [2, 3, 300])
+    graph.output(graph.add("Softmax", x, axis=-1), "y", np.float32, [2, 3, 300])
+    (found,) = run(graph, x=np.zeros((2, 3, 300), np.float32))
     np.testing.assert_allclose(found, 1 / 300, rtol=1e-6)

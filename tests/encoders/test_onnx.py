@@ -28,7 +28,8 @@ def test_threads_may_share_it_and_pieces_give_the_whole(encoder, pictures):
 
 
 def test_no_pictures_make_no_features(encoder, pictures):
-    assert encoder.encode(pictures[:0]).shape == (0, 1280)
+    for one in (encoder, create("efficientnet_lite0:mirror", size=64, device="cpu")):
+        assert one.encode(pictures[:0]).shape == (0, 1280)
 
 
 def test_what_is_not_prepared_is_refused(encoder, pictures):

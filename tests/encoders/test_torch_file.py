@@ -56,6 +56,15 @@ def test_what_is_no_dictionary_of_tensors_is_refused(tmp_path):
             read_torch_file(save_old(value, tmp_path / "t.pth"))
 
 
+def test_another_version_of_the_format_is_refused(tensors, tmp_path):
+    content = save_old(tensors, tmp_path / "t.pth").read_bytes()
+    version = b"M\xe9\x03."  # the pickled 1001, alone
+    assert content.count(version) == 1
+    (tmp_path / "t.pth").write_bytes(content.replace(version, b"M\xea\x03."))
+    with pytest.raises(ValueError, match="format"):
+        read_torch_file(tmp_path / "t.pth")
+
+
 def test_a_file_cut_off_anywhere_is_refused(tensors, tmp_path):
     content = save_old(tensors, tmp_path / "t.pth").read_bytes()
     for length in range(0, len(content), 17):

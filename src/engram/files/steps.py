@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from engram.encoders.graph import Graph
+
 Array = np.ndarray[Any, Any]
 _SMALL = np.float32(1e-12)
 _ALONG = np.array([1])  # the axis of a sample's numbers
@@ -26,6 +28,21 @@ class Step(NamedTuple):
 
 
 Steps = Sequence[Step]
+
+
+def add_steps(graph: Graph, steps: Steps, features: str) -> dict[str, str]:
+    """Add steps to a graph, in float32 whatever their arrays are: the values they make, by name."""
+    values = {"features": features}
+
+    def name(taken: Any) -> str:
+        if isinstance(taken, str):
+            return values[taken]
+        array = np.asarray(taken)
+        return graph.constant(array.astype(np.float32) if array.dtype.kind == "f" else array)
+
+    for step in steps:
+        values[step.makes] = graph.add(step.operator, *map(name, step.takes), **step.settings)
+    return values
 
 
 def signed_root() -> Steps:

@@ -137,13 +137,9 @@ def _in_order(work: Callable[[Sequence[int]], Batch], chunks: list[Sequence[int]
         return
     pending: deque[Future[Batch]] = deque()
     with ThreadPoolExecutor(threads, "engram-encode") as pool:
-        try:
-            for chunk in chunks:
-                if len(pending) == 2 * threads:
-                    yield pending.popleft().result()
-                pending.append(pool.submit(work, chunk))
-            while pending:
+        for chunk in chunks:
+            if len(pending) == 2 * threads:
                 yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
+            pending.append(pool.submit(work, chunk))
+        while pending:
+            yield pending.popleft().result()
