@@ -59,8 +59,6 @@ class OnnxEncoder:
                 f"{self.identity.text} takes uint8 pictures (n, {size}, {size}, 3), "
                 f"got {pictures.dtype} {pictures.shape}; preprocess.image makes one"
             )
-        if not len(pictures):
-            return np.empty((0, self.dim), np.float32)
         with self._turn:
             (features,) = self._session.run([OUTPUT], {INPUT: pictures})
         return features  # type: ignore[no-any-return]

@@ -42,8 +42,8 @@ class _Unpickler(pickle.Unpickler):
         raise ValueError(f"it asks for {module}.{name}, which tensors of weights do not need")
 
     def persistent_load(self, pid: Any) -> tuple[np.dtype[Any], str]:
-        _tag, kind, key, _device, _count, view = pid
-        if view is not None or kind not in _STORAGES.values():
+        _tag, kind, key, *_ = pid
+        if kind not in _STORAGES.values():
             raise ValueError("it holds something else than plain tensors")
         return kind, key
 
