@@ -6,10 +6,6 @@ import operator
 import platform
 from pathlib import Path
 
-import torch
-
-from engram.device import resolve_device
-
 
 def parser(doc):
     options = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -30,6 +26,10 @@ def met(line):
 
 def show(rows, device, path=None, **about):
     """Print the table, and write it where `--json` says."""
+    import torch
+
+    from engram.device import resolve_device
+
     device = resolve_device(device)
     gpu = device.type == "cuda"
     where = torch.cuda.get_device_name() if gpu else f"{platform.machine()}, {torch.get_num_threads()} threads"

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engram.images import Crop, Lookable, Unreadable, source_name, stream
+from engram.images import Crop, Lookable, Unreadable, source_name
 from engram.images.crop import Box
+from engram.images.extraction import stream
 from engram.names import UNKNOWN
 from engram.store.model_store import Model
 from engram.store.taxonomy import SURE, Namer
