@@ -1,0 +1,1 @@
+"""Encoders: frozen networks that turn pictures into features."""

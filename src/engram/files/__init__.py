@@ -1,0 +1,1 @@
+"""Files: one model is one file, and one graph is one file."""
