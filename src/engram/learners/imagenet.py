@@ -226,7 +226,7 @@ class BesideImageNet(Mergeable, LeavesOut):
         taught = self.taught.merge(*(one.taught for one in others))
         updates = sum(one.updates for one in several)
         n_features = next((one.n_features for one in several if one.n_features is not None), None)
-        merged = replace(self, taught=taught, updates=updates, n_features=n_features)
+        merged = replace(self, taught=taught, updates=updates, n_features=n_features, seed=taught.seed)
         if self.head is None or taught.sums is None:
             return merged
         sums = np.zeros((len(taught.labels), len(self.head.outputs)), np.float32)

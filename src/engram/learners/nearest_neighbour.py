@@ -113,10 +113,9 @@ class NearestNeighbour(Mergeable, LeavesOut):
 
     def merge(self, *others: Self) -> Self:
         """All samples of all."""
-        for other in others:
-            self.require_mergeable(other)
         merged = replace(self, updates=sum(one.updates for one in (self, *others)))
         for other in others:
+            merged.require_mergeable(other)
             if other.stored is not None and other.targets is not None:
                 labels = (*merged.labels, *(name for name in other.labels if name not in merged.labels))
                 row = {label: at for at, label in enumerate(labels)}

@@ -48,14 +48,13 @@ class SumsLearner(Subtracts, LeavesOut):
 
     def merge(self, *others: Self) -> Self:
         """The learner that had learned what all of them have; adding has no order, but for that of the classes."""
-        for other in others:
-            self.require_mergeable(other)
-        taught = [one for one in (self, *others) if one.sums is not None]
-        if not taught:
-            return self
-        sums = reduce(add, [one.sums for one in taught if one.sums is not None])
-        updates = sum(one.updates for one in (self, *others))
-        return replace(self, sums=sums, updates=updates, n_features=taught[0].n_features)
+        several = (self, *others)
+        first = next((one for one in several if one.n_features is not None), self)
+        for one in several:
+            first.require_mergeable(one)
+        taught = [one.sums for one in several if one.sums is not None]
+        sums, updates = reduce(add, taught) if taught else None, sum(one.updates for one in several)
+        return replace(self, sums=sums, updates=updates, n_features=first.n_features, seed=first.seed)
 
     def subtract(self, other: Self) -> Self:
         """The learner that knows what was known before `other` was merged."""

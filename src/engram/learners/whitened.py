@@ -139,12 +139,15 @@ class Whitened(SumsLearner):
     def merge(self, *others: Self) -> Self:
         """What all of them have learned, in the largest of their units: powers of two, so nothing is rounded."""
         several = (self, *others)
+        for other in others:
+            self.require_mergeable(other)
         unit = max((one.unit for one in several if one.unit is not None), default=None)
         merged = super(Whitened, self._in_unit(unit)).merge(*(one._in_unit(unit) for one in others))
         return replace(merged, calibration=Calibration.united([one.calibration for one in several]), newest=0)
 
     def subtract(self, other: Self) -> Self:
         """Without what merging `other` added. The calibration stays, and is measured anew with the next samples."""
+        self.require_mergeable(other)
         rest = super().subtract(other._in_unit(self.unit))
         kept = set(rest.labels)
         newest = sum(label in kept for label in self.labels[len(self.labels) - self.newest :])
