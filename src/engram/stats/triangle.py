@@ -78,7 +78,7 @@ class Triangle:
         A random symmetric matrix whose entries have the size e has the norm 2·√d·e. Here e is the error of a rounding,
         and the errors of all tasks add up as a random walk does. ε adds d/N of the mean diagonal.
         """
-        if self.is_rounded:
+        if self.is_rounded and self.packed.itemsize * 8 in (bits, max(bits, 32)):
             return self
         d, unit = self.width, max(self.trace / self.width, 0.0)
         packed = self._absolute(1 / unit if unit > 0 else 1.0)
