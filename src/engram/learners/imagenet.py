@@ -271,7 +271,7 @@ class BesideImageNet(Mergeable, LeavesOut):
             head[f"{HEAD}weight"] = Kept((len(names), min(inputs, taught.n_features or inputs)), (np.float16,))
         beside: Layout = {"classes.said": Kept((classes, len(names)), (np.float16,), 0, 1)}
         beside |= {"consolidation.alike": Kept((BINS,), (np.float64,), 0)}
-        require_layout(own, head | (beside if names and classes else {}))
+        require_layout(own, head | (beside if names and taught.updates else {}))
         learner = cls(taught.settings, taught.seed, taught.updates, taught.n_features, taught)
         if not names:
             return learner

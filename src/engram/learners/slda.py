@@ -77,6 +77,8 @@ class SLDA(SumsLearner):
         """Λμ and -½ μ·Λμ of every class."""
         if self.slim is not None:
             return self.slim[1:]
+        if self.sums is not None and not self.labels:
+            return np.zeros((0, self.sums.means.shape[1]), np.float32), np.zeros(0, np.float32)
         factor, means, _ = self.whitened
         weights = means @ solve(factor, np.eye(len(factor))).T
         bias = -0.5 * np.einsum("cd,cd->c", means, means)
@@ -84,6 +86,8 @@ class SLDA(SumsLearner):
 
     def score(self, x: Features) -> Scores:
         """What is linear in x of the log-density of each class."""
+        if not self.labels:
+            raise ValueError("no class is known; call learn first")
         weight, bias = self.readout
         values = x @ weight.T
         values += bias
@@ -101,7 +105,9 @@ class SLDA(SumsLearner):
         return self, Scores(values, None, 1.0)
 
     def _arrays(self) -> dict[str, Array]:
-        head = {"network.head.weight": self.readout[0], "network.head.bias": self.readout[1]} if self.labels else {}
+        if self.sums is None and self.slim is None:
+            return {}
+        head = {"network.head.weight": self.readout[0], "network.head.bias": self.readout[1]}
         if self.sums is None or self.sums.scatter is None:
             return head
         upper = self.sums.scatter.unpack(np.float32)
