@@ -87,10 +87,18 @@ class NearestNeighbour(Mergeable, LeavesOut):
 
     def judged(self, x: Features, y: Sequence[Label]) -> tuple[Self, Scores]:
         """The nearest of the own class is the sample itself: the second nearest counts. Infinite where none is left."""
-        own, n = self.rows(y), np.arange(len(x))
+        own = self.rows(y)
         nearest, second = self._distances(x, own)
-        nearest[n, own] = np.minimum(second, np.finfo(np.float32).max)
+        n = np.flatnonzero(self._are_stored(x, own))
+        nearest[n, own[n]] = np.minimum(second[n], np.finfo(np.float32).max)
         return self, Scores(-nearest, None, 1.0)
+
+    def _are_stored(self, x: Features, own: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which samples there was room for."""
+        if self.settings.samples is None or self.stored is None or self.targets is None:
+            return np.ones(len(x), bool)
+        stored = {(row, sample.tobytes()) for row, sample in zip(self.targets.tolist(), self.stored, strict=True)}
+        return np.array([(row, sample.tobytes()) in stored for row, sample in zip(own.tolist(), x, strict=True)])
 
     def _distances(self, x: Features, own: NDArray[np.int64] | None = None) -> tuple[Array, Array]:
         """To the nearest sample of each class, (n, classes), and to the second nearest of the classes `own`."""
