@@ -47,9 +47,14 @@ class Space:
         means = sums.means.astype(np.promote_types(sums.means.dtype, np.float32))
         d, n, dtype = means.shape[1], sums.samples, means.dtype
         epsilon, sphere = d / (d + n), sums.scatter.trace / d / n
-        factor, floor = _factor(sums, (1 - epsilon) / n, epsilon * sphere, ROUNDING * sphere)
         origin = means.mean(axis=0)
-        whitened = solve(factor, means - origin)
+        apart = means - origin
+        rounding = (
+            float(np.abs(apart).max()) * np.finfo(dtype).eps
+        )  # what varies less than this is no number of its own
+        floor = max(epsilon * sphere, rounding**2) if sphere > 0 else 1.0
+        factor, floor = _factor(sums, (1 - epsilon) / n, floor, ROUNDING * sphere)
+        whitened = solve(factor, apart)
         # v = tr(U⁻ᵀ (S/N) U⁻¹), and S/N = (Σ - floor·I) / (1 - ε); less than none is rounding
         v = max((d - floor * _trace_of_inverse(factor)) / (1 - epsilon), 0.0) if sphere > 0 else 0.0
         squares = np.einsum("cd,cd->c", whitened, whitened)
@@ -155,13 +160,12 @@ def products_left_out(
 
 
 def _factor(sums: Sums, weight: float, floor: float, least: float) -> tuple[Array, float]:
-    """U of Σ = weight·S + floor·I, and the floor it took; where nothing varies at all, of I.
+    """U of Σ = weight·S + floor·I, and the floor it took.
 
     S, rounded to 16 bits, may vary less than nothing in some direction: then more is added, twice as much each time.
     """
     assert sums.scatter is not None
     dtype = np.promote_types(sums.means.dtype, np.float32)
-    floor = floor if floor > 0 else 1.0
     while True:
         sigma = sums.scatter.unpack(dtype, weight)
         sigma[np.diag_indices_from(sigma)] += np.asarray(floor, dtype)
