@@ -308,7 +308,7 @@ class Model:
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             reason = model_file.one_line(error)
             raise ModelFileError(f"{path} is not a model this version can use: {reason}") from error
-        notes = Notes.from_json(dict(header.get("notes", {})), path)  # files of before there were notes have none
+        notes = Notes.from_json(header.get("notes", {}), path)  # files of before there were notes have none
         return cls(learner, encoder, notes, temperature, None if names is None else tuple(names))
 
 

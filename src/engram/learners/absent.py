@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.learners.base import About, Array, Features, Label, Learner, Scores, State, Tell, quiet
+from engram.learners.layout import require_description
 from engram.learners.older import OLDER
 from engram.learners.registry import MissingMethodError
 from engram.settings import require_kind
@@ -28,6 +29,7 @@ class Absent(Learner):
     @classmethod
     def of(cls, method: str, state: State, recorded: Mapping[str, Any] | None, reason: str) -> "Absent":
         """The learner of a file whose method is not here; files of before say nothing of it."""
+        require_description(state)
         if recorded is None:
             older = OLDER.get(method, About(method, "", "what its method says"))
             trains = "base_epochs" in state.meta["config"]
@@ -52,8 +54,7 @@ class Absent(Learner):
     @property
     def labels(self) -> tuple[Label, ...]:
         """The classes that the file names."""
-        outputs = [name for name in self.kept.meta.get("outputs", ()) if name is not None]
-        return (*self.kept.meta["labels"], *outputs)
+        return tuple(self.kept.meta["labels"])
 
     def counts(self) -> NDArray[np.int64] | None:
         """How many samples each class was learned from, if the file says so."""

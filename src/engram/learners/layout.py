@@ -59,6 +59,14 @@ def read_state(state: State, layout: Layout) -> dict[str, Array]:
 
     What only earlier versions kept, to take lessons back with, is left out.
     """
+    require_description(state)
+    arrays = {name: array for name, array in state.arrays.items() if not name.startswith("lessons.")}
+    require_layout(arrays, layout if state.meta["tasks_learned"] > 0 else {})
+    return arrays
+
+
+def require_description(state: State) -> None:
+    """ValueError says what no learner of any method would say of itself."""
     meta = state.meta
     for name, kind, least in (("seed", int, 0), ("tasks_learned", int, 0), ("n_features", int | None, 1)):
         require_kind(name, meta[name], kind)
@@ -71,8 +79,5 @@ def read_state(state: State, layout: Layout) -> dict[str, Array]:
         raise ValueError("a class is called by a text or a whole number")
     if (labels and not taught) or (taught and meta["n_features"] is None):
         raise ValueError("its classes, its number of tasks and its number of features do not fit together")
-    arrays = {name: array for name, array in state.arrays.items() if not name.startswith("lessons.")}
-    if not {len(array) for name, array in arrays.items() if has_row_per_class(name)} <= {len(labels)}:
+    if not {array.shape[:1] for name, array in state.arrays.items() if has_row_per_class(name)} <= {(len(labels),)}:
         raise ValueError("its classes and the rows kept of them do not fit together")
-    require_layout(arrays, layout if taught else {})
-    return arrays
