@@ -80,7 +80,8 @@ class Triangle:
         """
         if self.is_rounded and self.packed.itemsize * 8 in (bits, max(bits, 32)):
             return self
-        d, unit = self.width, max(self.trace / self.width, 0.0)
+        d, unit = self.width, self.trace / self.width
+        unit = unit if unit > np.finfo(np.float32).tiny else 0.0
         packed = self._absolute(1 / unit if unit > 0 else 1.0)
         if bits == 16:
             size = (2 * np.square(packed, dtype=np.float64).sum()) ** 0.5 / d  # of an entry: half stand for all

@@ -49,10 +49,9 @@ class Space:
         epsilon, sphere = d / (d + n), sums.scatter.trace / d / n
         origin = means.mean(axis=0)
         apart = means - origin
-        rounding = (
-            float(np.abs(apart).max()) * np.finfo(dtype).eps
-        )  # what varies less than this is no number of its own
-        floor = max(epsilon * sphere, rounding**2) if sphere > 0 else 1.0
+        limits = np.finfo(dtype)
+        rounding = (float(np.abs(apart).max()) * float(limits.eps)) ** 2  # what varies less is not told from nothing
+        floor = max(epsilon * sphere, rounding, float(limits.tiny)) if sphere > 0 else 1.0
         factor, floor = _factor(sums, (1 - epsilon) / n, floor, ROUNDING * sphere)
         whitened = solve(factor, apart)
         # v = tr(U⁻ᵀ (S/N) U⁻¹), and S/N = (Σ - floor·I) / (1 - ε); less than none is rounding
