@@ -21,6 +21,7 @@ from engram.stats.triangle import DTYPES, Triangle, round_to
 from engram.stats.whitening import Space
 
 WIDE, NARROW = 4096, 2048  # where nobody says how wide z may be, features wider than the one are projected to the other
+FARTHEST = {16: 65504.0, 32: 1e12, 64: 1e12}  # what z may be, in the unit of the first samples, in so many bits
 LARGEST_UNIT = 1e30  # of a scatter: it is to be multiplied in single precision
 
 
@@ -94,7 +95,10 @@ class Whitened(SumsLearner):
         return replace(self, unit=2.0 ** round(np.log2(rms)) if rms > 0 else 1.0)
 
     def _sums_of(self, x: Features, y: Sequence[Label]) -> Sums:
-        return Sums.of(self.project(x), y)
+        z = self.project(x)
+        if not max(z.max(), -z.min()) <= FARTHEST[self.settings.kept_bits]:
+            raise ValueError("these features are too far from those learned before to be kept; scale them alike")
+        return Sums.of(z, y)
 
     def learn(self, x: Features, y: Sequence[Label], tell: Tell = quiet) -> Self:
         """The learner that has learned one task more."""
