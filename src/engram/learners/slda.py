@@ -94,13 +94,13 @@ class SLDA(SumsLearner):
         return Scores(values, None, 1.0)
 
     def judged(self, x: Features, y: Sequence[Label]) -> tuple[Self, Scores]:
-        """Without a sample its class mean and Σ change; how Σ's sphere and N do is left out, as for whitened ones."""
+        """Without a sample its class mean, Σ and N change; how Σ's sphere does is left out, as for whitened ones."""
         factor, means, leverage = self.whitened
         assert self.sums is not None
         own = self._own(y)
         w = solve(factor, x.astype(np.float64))
         x_y, _, y_y, share = products_left_out(w, own, means, self.sums.counts, leverage, origin_moves=False)
-        values = (x_y - y_y / 2).astype(np.float32)
+        values = ((x_y - y_y / 2) * (1 - 1 / self.sums.counts.sum())).astype(np.float32)  # Σ is over N - 1
         values[(share > 0) & (self.sums.counts == 1)] = np.finfo(np.float32).min
         return self, Scores(values, None, 1.0)
 
