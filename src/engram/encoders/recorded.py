@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from engram.encoders.base import Encoder
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class RecordedEncoder:
     """The encoder a model was taught with, opened when it is first needed.
 
