@@ -62,8 +62,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, Any]
             if "engram" not in metadata:
                 raise DamagedModelError(f"{path} is a safetensors file, but not an engram model")
             header = _checked_header(path, metadata["engram"])
-            # Copied out of the memory-mapped file, so that the file can be replaced while the model is in use.
-            arrays = {name: np.array(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedModelError(f"{path} is damaged or not an engram model: {one_line(error)}") from error
     if set(arrays) != set(header["tensors"]):
