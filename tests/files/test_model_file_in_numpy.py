@@ -100,6 +100,13 @@ def test_a_flipped_or_missing_byte_is_noticed_or_harmless(data, whole, model, tm
         assert_same_state(model.learner.state(), loaded.learner.state())
 
 
+def test_another_number_in_the_header_is_noticed(whole, tmp_path):
+    (tmp_path / "m").write_bytes(whole.replace(rb"\"seed\": 3", rb"\"seed\": 4"))
+    assert (tmp_path / "m").read_bytes() != whole
+    with pytest.raises(DamagedModelError, match="header does not match"):
+        model_file.read(tmp_path / "m")
+
+
 def foreign(path: Path) -> dict[str, object]:
     """What may lie where a model should: content, or how it is made."""
     return {

@@ -190,7 +190,8 @@ def test_a_mismatch_is_one_line_that_names_both():
     ):
         said = refusal(lambda mine=mine, theirs=theirs: mine.merge(theirs))
         assert all(word in said for word in words), said
-        assert refusal(lambda mine=mine, theirs=theirs: new(mine.method).merge(mine, theirs))
+        fresh = type(mine)(mine.settings)  # with which both could be merged, but not with each other
+        assert refusal(lambda fresh=fresh, mine=mine, theirs=theirs: fresh.merge(mine, theirs)) == said
         if isinstance(mine, Subtracts):
             assert refusal(lambda mine=mine, theirs=theirs: mine.subtract(theirs)) == said
 

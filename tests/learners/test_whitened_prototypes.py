@@ -243,6 +243,11 @@ def test_nothing_is_calibrated_by_one_class_or_by_classes_of_one_sample():
         assert scores.temperature == pytest.approx(USUAL)
 
 
+def test_the_only_sample_of_a_class_tells_nothing_of_the_rest():
+    x, y = samples({"a": 20, "b": 20, "c": 1})
+    assert make().learn(x, y).judged(x, y)[0].calibration.weight == 40
+
+
 def test_leaving_one_out_finds_the_sample_with_a_wrong_label_also_in_chunks(monkeypatch):
     x, y = samples({"a": 20, "b": 20, "c": 20})
     y[3] = "c"
