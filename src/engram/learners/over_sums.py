@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ class SumsLearner(Subtracts, LeavesOut):
         row = self.sums.row
         return np.array([row[label] for label in y], dtype=np.int64)
 
-    def _kept(self, dtype: Any = np.float32) -> dict[str, Array]:
+    def _kept(self) -> dict[str, Array]:
         """Counts and means, by name."""
         assert self.sums is not None
-        return {"classes.counts": self.sums.counts, "classes.means": self.sums.means.astype(dtype)}
+        return {"classes.counts": self.sums.counts, "classes.means": self.sums.means.astype(np.float32)}

@@ -10,20 +10,19 @@ import itertools
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import fields
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engram.files import model_file
-from engram.learners.base import GROUPS, Array, Learner, LeavesOut, Mergeable, Progress, Subtracts, has_row_per_class
+from engram.learners.base import GROUPS, Learner, LeavesOut, Mergeable, Progress, Subtracts, has_row_per_class
 from engram.learners.trying import (
     Factory,
     assert_close,
     assert_same_state,
     blobs,
     copy_of,
+    directions,
     predict,
     reachable_arrays,
     refusal,
@@ -92,23 +91,17 @@ def check_training_data_is_only_where_it_is_declared(make: Factory) -> None:
     """No array reachable from the learner holds a training sample; of one that says it keeps some, only `samples.…`."""
     learner = teach(make, ["a", "b"], ["c"])
     learner.score(blobs(["a"], seed=5)[0])  # which may keep what it computes for that
-    samples = _directions(np.concatenate([blobs(["a", "b"])[0], blobs(["c"])[0]]))
+    samples = directions(np.concatenate([blobs(["a", "b"])[0], blobs(["c"])[0]]))
     declared = [array for name, array in learner.state().arrays.items() if name.startswith("samples.")]
     found = False
     for values in reachable_arrays(learner):
         if values.size % samples.shape[1] == 0:
-            rows = _directions(values.reshape(-1, samples.shape[1]))
+            rows = directions(values.reshape(-1, samples.shape[1]))
             if (rows @ samples.T).max(initial=0) >= 1 - 1e-6:
                 found = True
                 known = any(np.array_equal(values, array) for array in declared)
                 assert known, "a training sample, perhaps scaled, is stored"
     assert found == learner.about.keeps_samples, "the method says that it keeps samples, but there are none"
-
-
-def _directions(rows: Array) -> NDArray[np.float64]:
-    rows = rows.astype(np.float64)
-    unit: NDArray[np.float64] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
-    return unit
 
 
 def check_memory_table_is_exact(make: Factory) -> None:
@@ -125,8 +118,8 @@ def check_memory_table_is_exact(make: Factory) -> None:
     rows = {name: array.shape[0] for name, array in state.arrays.items() if has_row_per_class(name)}
     assert set(rows.values()) <= {len(learner.labels)}, f"not one row for each class: {rows}"
     own = {one.name for one in fields(learner)}
-    computed = {name for kind in type(learner).__mro__ for name, v in vars(kind).items() if type(v) is cached_property}
-    assert vars(learner).keys() <= own | computed, f"kept beside its fields: {vars(learner).keys() - own - computed}"
+    known = own.union(*map(vars, type(learner).__mro__))  # its fields, and what is computed from them once
+    assert vars(learner).keys() <= known, f"kept beside its fields: {vars(learner).keys() - known}"
     loaded = type(learner).from_state(state)
     for name in own:
         here, there = (next(reachable_arrays(getattr(each, name)), None) is not None for each in (learner, loaded))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from engram.files import model_file
 from engram.learners.base import Array, Features, Label, Learner, State
@@ -78,6 +79,13 @@ def assert_close(found: Array, expected: Array, what: str, rounding: float = 1e-
     assert found.shape == expected.shape, f"{what}: shape {found.shape}, not {expected.shape}"
     allowed = rounding * max(1e-6, float(np.abs(expected).max()))
     assert float(np.abs(found - expected).max()) <= allowed, f"{what} differ"
+
+
+def directions(rows: Array) -> NDArray[np.float64]:
+    """Every row at length 1, whatever it was scaled by."""
+    rows = rows.astype(np.float64)
+    unit: NDArray[np.float64] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-30)
+    return unit
 
 
 def reachable_arrays(root: object) -> Iterator[Array]:
