@@ -11,6 +11,7 @@ import pytest
 from engram.learners import registry, testing
 from engram.learners.base import Answers, Learner, Progress, Scores, State
 from engram.learners.ncm import NCM
+from engram.learners.nearest_neighbour import NearestNeighbour
 from engram.stats.sums import Sums
 
 
@@ -419,7 +420,87 @@ class SubtractsNoMean(NCM):
         return with_means(after, np.stack([self.sums.means[self.sums.row[label]] for label in after.labels]))
 
 
+@dataclass(frozen=True, eq=False)
+class KeepsSamplesTwice(NearestNeighbour):
+    """Declares what it stores, and stores more beside it."""
+
+    hidden: object = None
+
+    def learn(self, x, y, tell=None):
+        return replace(super().learn(x, y), hidden=x[:2] * 3)
+
+
+class NamesAnArrayAfterNothing(NCM):
+    def _arrays(self):
+        return {name.replace("classes.counts", "counts"): array for name, array in super()._arrays().items()}
+
+    @classmethod
+    def from_state(cls, state):
+        names = {name: "classes.counts" if name == "counts" else name for name in state.arrays}
+        return super().from_state(State({names[name]: array for name, array in state.arrays.items()}, state.meta))
+
+
+class AnswersOtherwiseOnceItIsRead(LosesCountsOnceItGoesOn):
+    def learn(self, x, y, tell=None):
+        return NCM.learn(self, x, y)
+
+    def score(self, x):
+        found = super().score(x)
+        return found._replace(values=found.values * (0.5 if "read" in vars(self) else 1))
+
+
+class CountsNoTaskOnceItIsRead(LosesCountsOnceItGoesOn):
+    def learn(self, x, y, tell=None):
+        return replace(NCM.learn(self, x, y), updates=self.updates + ("read" not in vars(self)))
+
+
+class CountsInPlace(NCM):
+    def learn(self, x, y, tell=None):
+        if self.sums is not None:
+            self.sums.counts[...] += 1
+        return super().learn(x, y)
+
+
+class JudgesAndForgets(NCM):
+    def judged(self, x, y):
+        after, scores = super().judged(x, y)
+        return after.forget(after.labels[-1]), scores
+
+
+class CountsWhatItRefuses(NCM):
+    def forget(self, label):
+        if label not in self.labels:
+            self.sums.counts[...] += 1
+        return super().forget(label)
+
+
+class IsInfiniteForOneSample(NCM):
+    def score(self, x):
+        found = super().score(x)
+        return found._replace(values=np.where(self.sums.counts == 1, np.inf, found.values))
+
+
+class LearnsOneSampleAtMost(NCM):
+    def learn(self, x, y, tell=None):
+        return super().learn(x[:1], y[:1]) if len(x) == len(set(y)) else super().learn(x, y)
+
+
+class AnswersWithAnotherNovelty(LosesNovelty):
+    def answer(self, x, k=1, candidates=None, temperature=None):
+        return NCM.answer(self, x, k, candidates, temperature)._replace(novelty=np.zeros(len(x)))
+
+
 PLANTED = [
+    (KeepsSamplesTwice, testing.check_training_data_is_only_where_it_is_declared),
+    (NamesAnArrayAfterNothing, testing.check_memory_table_is_exact),
+    (AnswersOtherwiseOnceItIsRead, testing.check_saving_and_going_on_is_going_on),
+    (CountsNoTaskOnceItIsRead, testing.check_saving_and_going_on_is_going_on),
+    (CountsInPlace, testing.check_a_learner_is_a_value),
+    (JudgesAndForgets, testing.check_a_learner_is_a_value),
+    (CountsWhatItRefuses, testing.check_what_is_impossible_changes_nothing),
+    (IsInfiniteForOneSample, testing.check_single_samples),
+    (LearnsOneSampleAtMost, testing.check_single_samples),
+    (AnswersWithAnotherNovelty, testing.check_answers_are_the_best_of_scores),
     (KeepsSamples, testing.check_training_data_is_only_where_it_is_declared),
     (KeepsScaledSamplesInAClosure, testing.check_training_data_is_only_where_it_is_declared),
     (SaysItKeepsSamples, testing.check_training_data_is_only_where_it_is_declared),
