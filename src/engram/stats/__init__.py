@@ -1,0 +1,1 @@
+"""The mathematics under the learners: pure functions and values on numpy arrays."""
