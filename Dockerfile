@@ -3,12 +3,10 @@
 #   docker build -t engram .
 #   docker run --read-only --tmpfs /tmp -v "$PWD/models:/data" -p 127.0.0.1:8000:8000 engram
 #
-# pip's variables are taken from the build: PIP_EXTRA_INDEX_URL may name torch's index of builds for the CPU, with which
-# the image is much smaller. docs/install.md has more.
+# pip's variables are taken from the build. docs/install.md has more.
 
 FROM python:3.12-slim AS build
 ARG PIP_INDEX_URL
-ARG PIP_EXTRA_INDEX_URL
 COPY pyproject.toml README.md LICENSE constraints.txt /source/
 COPY src /source/src
 RUN python -m venv /opt/engram \

@@ -2,19 +2,20 @@
 PYTHON ?= python3
 VENV   := .venv
 LOWEST := .venv-lowest
+BASE   := .venv-base
 PIP    := $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 # Two processes side by side, one thread each. Each has one half of the tests, in order, as those of a file share what
 # they have set up; who is done first takes over half of what is left to the other.
 PYTEST_ARGS ?= --numprocesses 2 --dist worksteal
 
-.PHONY: setup demo test test-lowest coverage lint format docs dist reproduce clean
+.PHONY: setup demo test test-base test-lowest coverage lint format docs dist reproduce clean
 
 # Stamps say what has been installed, so that a second run installs nothing.
 $(VENV)/.setup: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "engram needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) --editable '.[plot]'
+	$(PIP) --editable '.[paper,plot]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.setup
@@ -36,6 +37,13 @@ demo: setup
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# The product's tests with nothing but what it declares: no torch, scipy or scikit-learn. What needs more is skipped.
+test-base:
+	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
+	$(BASE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable . pytest pytest-timeout pytest-xdist hypothesis
+	OMP_NUM_THREADS=1 $(BASE)/bin/python -m pytest $(PYTEST_ARGS)
 
 # The same tests with the lowest versions that pyproject.toml allows, in an environment of their own.
 test-lowest:
@@ -90,4 +98,4 @@ format: $(VENV)/.test
 	$(VENV)/bin/ruff format .
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist site
+	rm -rf $(VENV) $(BASE) $(LOWEST) build dist site

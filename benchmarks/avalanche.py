@@ -18,9 +18,9 @@ import torch
 from table import parser, row, show
 from torch.utils.data import TensorDataset
 
-from engram.device import resolve_device
 from engram.paper import losses
 from engram.paper.autoencoder import Autoencoder
+from engram.paper.device import resolve_device
 from engram.paper.engine import fast
 from engram.paper.prototypes import Prototypes, PrototypesConfig
 

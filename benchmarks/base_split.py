@@ -39,9 +39,9 @@ def split_base(train: Samples, seed: int = 0) -> Split:
 def measure(preset: Preset, split: Split, device: str, seed: int = 0, step: int = 1) -> dict:
     """Mean accuracy on base, new and all classes over the increments, their course, and the seconds it took."""
     order = class_order(split.shown.y.tolist(), seed)
-    learner = preset.learner(preset.config, seed=seed, device=device)
+    learner = preset.new(seed, device)
     began = time.perf_counter()
-    results = list(run(learner, split.shown, split.held, split_tasks(order, len(order) // 2, step)))
+    results = [result for _, result in run(learner, split.shown, split.held, split_tasks(order, len(order) // 2, step))]
     course = {part: [getattr(result, f"alpha_{part}") for result in results] for part in PARTS}
     means = {part: fmean(values[1:]) for part, values in course.items()}
     return {**means, "seconds": time.perf_counter() - began, "course": course}

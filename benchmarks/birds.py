@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 from baselines import baselines
-from newcomer import open_eyes, teach, together
+from newcomer import open_eyes, predict, teach, together
 from table import parser, row, show
 
-from engram.datasets import cub200
+from engram.bench.datasets import cub200
 
 UNSEEN = 10
 DIFFER = "answers that differ"
@@ -27,38 +27,38 @@ def measure(method, settings, draw, seed, device):
     """What one method reaches on one draw of species."""
     train, test, base, new = draw
     began = time.perf_counter()
-    clf = teach(method, [together({name: train[name] for name in base})], seed, device, **settings)
+    model = teach(method, [together({name: train[name] for name in base})], seed, **settings)
     first = time.perf_counter()
-    alone = accuracy(clf, test, base)
+    alone = accuracy(model, test, base)
     seconds = []
     for name in new:
         started = time.perf_counter()
-        clf.partial_fit(*together({name: train[name]}))
+        model, _ = model.learn(*together({name: train[name]}), judge=False)
         seconds.append(time.perf_counter() - started)
-    once = teach(method, [together({name: train[name] for name in base + new})], seed, device, **settings)
+    once = teach(method, [together({name: train[name] for name in base + new})], seed, **settings)
     X, _ = together({name: test[name] for name in base + new})
     found = {
         "base, before": alone,
-        "base, after": accuracy(clf, test, base),
-        "new, after": accuracy(clf, test, new),
-        "all, one by one": accuracy(clf, test, base + new),
+        "base, after": accuracy(model, test, base),
+        "new, after": accuracy(model, test, new),
+        "all, one by one": accuracy(model, test, base + new),
         "all, at once": accuracy(once, test, base + new),
         "pictures asked about": float(len(X)),
-        DIFFER: float(np.sum(clf.predict(X) != once.predict(X))),
+        DIFFER: float(np.sum(predict(model, X) != predict(once, X))),
         "seconds for the base": first - began,
         "seconds for a species, at most": max(seconds),
     }
-    threshold = clf.learner_.unknown_below()
+    threshold = model.unknown_above(0.05)
     if threshold is not None:
         unseen, _ = together({name: X for name, X in test.items() if name not in base + new})
-        found["known called unknown"] = float(np.mean(clf.learner_.familiarity(X) < threshold))
-        found["unseen called unknown"] = float(np.mean(clf.learner_.familiarity(unseen) < threshold))
+        found["known called unknown"] = float(np.mean(model.answer(X).novelty > threshold))
+        found["unseen called unknown"] = float(np.mean(model.answer(unseen).novelty > threshold))
     return found
 
 
-def accuracy(clf, pictures, names):
+def accuracy(model, pictures, names):
     X, y = together({name: pictures[name] for name in names})
-    return float(np.mean(clf.predict(X) == y))
+    return float(np.mean(predict(model, X) == y))
 
 
 def by_species(split, names, look):

@@ -14,9 +14,12 @@ import numpy as np
 from PIL import Image
 from table import parser, row, show
 
-from engram import IncrementalClassifier, backbones
-from engram.datasets import cub200, read_detections
-from engram.images import Crop, extract
+from engram.bench.datasets import cub200
+from engram.datasets.detections import read_detections
+from engram.encoders.registry import create
+from engram.images.crop import Crop
+from engram.images.stream import encode_all
+from engram.model import Model
 
 
 def write_detections(root, pictures, file):
@@ -35,8 +38,9 @@ def write_detections(root, pictures, file):
 
 def measure(train, test, seed, device):
     """Accuracy of features of the test pictures after learning those of the training pictures."""
-    clf = IncrementalClassifier(random_state=seed, device=device).fit(*train)
-    return float(np.mean(clf.predict(test[0]) == test[1]))
+    model, _ = Model.new(seed=seed).learn(*train, judge=False)
+    rows = model.answer(test[0]).rows[:, 0]
+    return float(np.mean(np.asarray(model.learner.labels)[rows] == test[1]))
 
 
 def main():
@@ -46,7 +50,7 @@ def main():
     options.add_argument("--orders", type=int, default=3, metavar="N")
     options.add_argument("--backbone", default="efficientnet_lite0:joined")
     options = options.parse_args()
-    birds, network = cub200(options.data), backbones.create_named(options.backbone)
+    birds, network = cub200(options.data), create(options.backbone, options.device)
     found = {}
     for seed in range(options.orders):
         species = set(np.random.default_rng(seed).permutation(birds.classes)[: options.species].tolist())
@@ -58,7 +62,7 @@ def main():
             write_detections(options.data / "CUB_200_2011", [*splits[0][0], *splits[1][0]], Path(folder, "md.json"))
             best = read_detections(Path(folder, "md.json")).surest()
         features = {
-            (what, part): (extract(images, network, device=options.device).values, splits[part][1])
+            (what, part): (encode_all(images, network).features, splits[part][1])
             for part in (0, 1)
             for what, images in {
                 "whole pictures": splits[part][0],

@@ -3,7 +3,7 @@
 import tarfile
 from pathlib import Path
 
-from engram.io.atomic import replacing
+from engram.files.atomic import replacing
 
 
 def pack(archive: Path, work: Path, revision: str) -> None:

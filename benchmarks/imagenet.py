@@ -18,14 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from engram.backbones.imagenet import read_head
+from engram.methods.imagenet import BesideImageNet
+from engram.methods.whitened import Whitened
 from table import parser, row, show
 from torch.nn.functional import normalize
 from unknown import calibration_error
 
-from engram.backbones.imagenet import read_head
 from engram.bench.inputs import import_features
-from engram.methods.imagenet import BesideImageNet
-from engram.methods.whitened import Whitened
 
 MOST_LOST = "<= 0.02"
 SAME = {

@@ -14,7 +14,7 @@ import torch
 from table import parser, row, show
 
 from engram.bench.inputs import import_features
-from engram.bench.learners import METHODS
+from engram.bench.learners import METHODS, bytes_kept, device_of
 from engram.bench.presets import load_preset, preset_names
 from engram.bench.protocol import class_order
 from engram.bench.published import OWN
@@ -23,26 +23,37 @@ from engram.bench.runner import git_revision
 FEW = 10  # FearNet sleeps once in so many
 
 
-def seconds_to_learn(learner, train, labels):
+def learn(learner, train, labels):
+    """The learner that has, and the seconds it took."""
     own = train.of(labels)
     start = time.perf_counter()
-    learner.learn(own.X, own.y)
-    if learner.device.type == "cuda":
+    after = learner.learn(own.X, own.y.tolist())
+    if device_of(learner).type == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return after, time.perf_counter() - start
 
 
 def cost(preset, train, device):
     """Mean seconds of ten increments soon after the base and of the last ten, and bytes kept after each ten."""
     order = class_order(train.y.tolist(), 0)
-    learner = preset.learner(preset.config, device=device)
+    learner = preset.new(device=device)
+    train = train.for_learner(learner)
     early, late = order[len(order) // 2 :][: FEW + 1], order[-FEW - 1 :]
-    seconds_to_learn(learner, train, order[: len(order) // 2])
-    first = [seconds_to_learn(learner, train, [label]) for label in early][1:]
-    few = sum(learner.memory().by_group().values())
-    seconds_to_learn(learner, train, order[len(order) // 2 + len(early) : -len(late)])
-    last = [seconds_to_learn(learner, train, [label]) for label in late][1:]
-    return fmean(first), fmean(last), few, sum(learner.memory().by_group().values())
+    learner, _ = learn(learner, train, order[: len(order) // 2])
+    learner, first = one_by_one(learner, train, early)
+    few = sum(bytes_kept(learner).values())
+    learner, _ = learn(learner, train, order[len(order) // 2 + len(early) : -len(late)])
+    learner, last = one_by_one(learner, train, late)
+    return first, last, few, sum(bytes_kept(learner).values())
+
+
+def one_by_one(learner, train, labels):
+    """The learner that has learned some classes one at a time, and the mean of the seconds, without the first."""
+    seconds = []
+    for label in labels:
+        learner, taken = learn(learner, train, [label])
+        seconds.append(taken)
+    return learner, fmean(seconds[1:])
 
 
 def main():

@@ -1,10 +1,13 @@
-"""What seeing pictures costs without torch: over a bare loop, over the torch code of before, and as one question.
+"""What teaching and asking cost without torch: the table of what the light core has to reach.
 
     python benchmarks/light.py --json light.json
+    python benchmarks/light.py --install --before ../before/.venv/bin/python --before-source ../before/src
 
 Made-up photographs (JPEG, 500×375). The bare loop opens, resizes and stacks pictures with Pillow and asks the same
 ONNX Runtime session, in the same batches and threads. Processes start with warm disks; a question is one picture.
-Ratios are medians of rounds in which both are measured one after the other.
+Ratios are medians of rounds in which both are measured one after the other, so that whatever else the machine does hits
+both. `--before` is an environment with the version before, in torch, which is then asked about the same pictures;
+`--install` makes an environment of the base alone and weighs it.
 """
 
 import os
@@ -13,8 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,27 +30,27 @@ from table import parser, row, show
 from engram.encoders.onnx import INPUT, OUTPUT, OnnxEncoder
 from engram.encoders.registry import read_network
 from engram.images.stream import cores, encode_all
+from engram.learners.whitened import Whitened
+from engram.store import ModelStore, Plan, learn_classes
 
+ROOT = Path(__file__).resolve().parents[1]
 NAME = "efficientnet_lite0:joined"
-IMPORTS = "import numpy, onnxruntime, typer, rich.console, rich.table; from PIL import Image"
-ENCODE = (
-    "import sys; from engram.encoders.registry import create; from engram.images.stream import encode_all; "
-    f"encode_all(sys.argv[1:2], create({NAME!r}))"
-)
-FROM_FILE = (
-    "import sys, numpy, onnxruntime as ort; from PIL import Image; "
-    "from engram.encoders.registry import create; from engram.images.stream import prepare; "
-    "from engram.encoders.base import Preprocess; options = ort.SessionOptions(); options.intra_op_num_threads = 1; "
-    "options.inter_op_num_threads = 1; session = ort.InferenceSession(sys.argv[2], options); "
-    f"session.run(None, {{{INPUT!r}: prepare(sys.argv[1], Preprocess(224, interpolation='bicubic'))[None]}})"
-)
+IMPORTS = "import numpy, onnxruntime, typer, rich.console; from PIL import Image"
+COMMAND = "import sys; sys.argv[0] = 'engram'; from engram.cli import main\ntry: main()\nexcept SystemExit: pass\n"
 # Not getrusage: that begins with what the parent held when it forked.
-PEAK = "; print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+PEAK = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
+MODULES = "print(sum(name.partition('.')[0] == 'engram' for name in sys.modules))"
+BEFORE = (
+    "import sys, time; from engram import backbones; from engram.images import extract\n"
+    f"network = backbones.create({NAME!r}); extract(sys.argv[1:9], network, device='cpu')\n"
+    "began = time.perf_counter(); extract(sys.argv[1:], network, device='cpu'); print(time.perf_counter() - began)"
+)
 
 
-def photographs(folder: Path, n: int) -> list[Path]:
+def photographs(folder: Path, n: int, seed: int = 0) -> list[Path]:
     """Soft colours with some grain: about as many bytes as a photograph has."""
-    rng, paths = np.random.default_rng(0), []
+    folder.mkdir()
+    rng, paths = np.random.default_rng(seed), []
     for i in range(n):
         soft = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((500, 375), Image.BICUBIC)
         grain = np.asarray(soft, np.int16) + rng.normal(0, 6, (375, 500, 3)).astype(np.int16)
@@ -68,14 +73,6 @@ def bare_loop(paths: Sequence[Path], encoder: OnnxEncoder, threads: int) -> np.n
         return np.concatenate(
             list(pool.map(work, [paths[at : at + encoder.batch] for at in range(0, len(paths), encoder.batch)]))
         )
-
-
-def by_torch(paths: Sequence[Path]) -> Callable[[], np.ndarray]:
-    from engram import backbones
-    from engram.images import extract
-
-    backbone = backbones.create(NAME)
-    return lambda: extract(paths, backbone, device="cpu").values
 
 
 def process(code: str, *arguments: object) -> Callable[[], str]:
@@ -108,45 +105,140 @@ def rows_of(name: str, above: list[Spent], below: list[Spent], bar: str) -> list
     return [row(name, clock, "ratio", bar), row(f"{name}, of processor time", processors, "ratio")]
 
 
+def last_line(text: object) -> float:
+    return float(str(text).split()[-1])
+
+
+def seeing(paths: Sequence[Path], options: Any) -> list[dict[str, Any]]:
+    """How fast pictures become features."""
+    encoder, threads = OnnxEncoder(lambda: read_network(NAME), device="cpu"), cores()
+    taken = compare(
+        {"bare": lambda: bare_loop(paths, encoder, threads), "new": lambda: encode_all(paths, encoder)}, options.rounds
+    )
+    rows = [
+        row("pictures a second", len(paths) / statistics.median(one.clock for one in taken["new"]), "/s"),
+        *rows_of("pictures a second, over a bare loop's", taken["bare"], taken["new"], ">= 0.95"),
+    ]
+    if options.before:
+        there = {**os.environ, "PYTHONPATH": str(options.before_source or "")}
+        command, ratios = [str(options.before), "-c", BEFORE, *map(str, paths)], []
+        for _ in range(options.rounds):
+            torch = last_line(subprocess.run(command, check=True, capture_output=True, text=True, env=there).stdout)
+            began = time.perf_counter()
+            encode_all(paths, encoder)
+            ratios.append(torch / (time.perf_counter() - began))
+        rows.append(row("pictures a second, over those of before", statistics.median(ratios), "ratio", ">= 2.2"))
+    return rows
+
+
+def asking(model: Path, picture: Path, rounds: int) -> list[dict[str, Any]]:
+    """The whole command, from start to end."""
+    question = ["predict", model, picture]
+    taken = compare({"imports": process(IMPORTS), "predict": process(COMMAND, *question)}, rounds)
+    return [
+        row("engram predict, one picture", statistics.median(one.clock for one in taken["predict"]), "s"),
+        *rows_of("engram predict, over bare imports", taken["predict"], taken["imports"], "<= 2.5"),
+        row("peak memory of it", last_line(process(COMMAND + PEAK, *question)()) * 1024 / 1e6, "MB", "<= 190"),
+        row("modules of ours that it loads", last_line(process(COMMAND + MODULES, *question)()), "", "<= 45"),
+    ]
+
+
+def teaching(folder: Path, paths: Sequence[Path], options: Any) -> list[dict[str, Any]]:
+    """A base of many pictures, and one class more, over what the network alone takes."""
+    encoder, threads = OnnxEncoder(lambda: read_network(NAME), device="cpu"), cores()
+    for number, path in enumerate(paths):
+        (folder / "base" / f"class {number % 10}").mkdir(parents=True, exist_ok=True)
+        os.link(path, folder / "base" / f"class {number % 10}" / path.name)
+    model = folder / "learned.engram"
+
+    def learn() -> None:
+        model.unlink(missing_ok=True)
+        process(COMMAND, "learn", model, folder / "base", "--quiet")()
+
+    taken = compare({"bare": lambda: bare_loop(paths, encoder, threads), "learn": learn}, max(1, options.rounds // 2))
+    store, more = ModelStore(model), []
+    some = photographs(folder / "more", 20 * (options.rounds + 1), seed=1)
+    store.read().open_encoder()
+    for at in range(options.rounds + 1):
+        pictures = some[20 * at : 20 * at + 20]
+        began = time.perf_counter()
+        encode_all(pictures, store.read().open_encoder())
+        between = time.perf_counter()
+        learn_classes(store, {f"new {at}": pictures}, Plan())
+        more.append(time.perf_counter() - between - (between - began))
+    return [
+        *rows_of(
+            f"engram learn, a base of {len(paths):,} pictures, over a bare loop",
+            taken["learn"],
+            taken["bare"],
+            "<= 1.15",
+        ),
+        row("a class of 20 pictures more, over its network time", statistics.median(more[1:]), "s", "<= 0.3"),
+    ]
+
+
+def answering(classes: int, rounds: int) -> list[dict[str, Any]]:
+    """Answers to features, over whitening and the product alone."""
+    rng, d = np.random.default_rng(0), 2432
+    x = np.abs(rng.normal(size=(3000, d))).astype(np.float32)
+    learner = Whitened.new().learn(x, [int(i) for i in np.arange(3000) % 1000])
+    if classes != 1000 and learner.sums is not None:
+        means = np.abs(rng.normal(0.7, 0.3, (classes, d))).astype(np.float32)
+        counts = np.full(classes, 3)
+        learner = replace(learner, sums=replace(learner.sums, labels=tuple(range(classes)), counts=counts, means=means))
+    asked, space = x[:256], learner.space
+    taken = compare(
+        {
+            "floor": lambda: space.whiten(learner.project(asked)) @ space.means.T,
+            "answer": lambda: learner.answer(asked, 3),
+        },
+        rounds,
+    )
+    rate = len(asked) / statistics.median(one.clock for one in taken["answer"])
+    return [
+        row(f"answers a second to features, {classes:,} classes", rate, "/s"),
+        *rows_of("the same, over whitening and the product alone", taken["answer"], taken["floor"], "<= 1.4"),
+    ]
+
+
+def installed(folder: Path) -> list[dict[str, Any]]:
+    """Site-packages after `pip install .`, pip and setuptools included."""
+    venv.create(folder, with_pip=True)
+    command = [
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--constraint",
+        ROOT / "constraints.txt",
+        ROOT,
+    ]
+    subprocess.run(command, check=True, capture_output=True)
+    size = sum(
+        path.stat().st_size for path in next(folder.glob("lib/python*/site-packages")).rglob("*") if path.is_file()
+    )
+    return [row("site-packages of pip install .", size / 1e6, "MB", "<= 260")]
+
+
 def main() -> None:
     options = parser(__doc__)
-    options.add_argument("--pictures", type=int, default=200)
+    options.add_argument("--pictures", type=int, default=1000, help="of the base")
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--questions", type=int, default=11)
+    options.add_argument("--install", action="store_true")
+    options.add_argument("--before", type=Path, metavar="PYTHON")
+    options.add_argument("--before-source", type=Path, metavar="SRC")
     options = options.parse_args()
-    encoder, threads = OnnxEncoder(read_network(NAME), device="cpu"), cores()
-    with tempfile.TemporaryDirectory() as folder:
-        paths = photographs(Path(folder), options.pictures)
-        seeing = compare(
-            {
-                "bare": lambda: bare_loop(paths, encoder, threads),
-                "new": lambda: encode_all(paths, encoder),
-                "torch": by_torch(paths),
-            },
-            options.rounds,
-        )
-        file = Path(folder) / "network.onnx"
-        file.write_bytes(encoder.graph())
-        asking = compare(
-            {
-                "imports": process(IMPORTS),
-                "encode": process(ENCODE, paths[0]),
-                "file": process(FROM_FILE, paths[0], file),
-            },
-            options.questions,
-        )
-        peak = int(process(ENCODE + PEAK, paths[0])()) * 1024
-    adds = [a.processors - b.processors for a, b in zip(asking["encode"], asking["file"], strict=True)]
-    rows = [
-        row("pictures a second", len(paths) / statistics.median(one.clock for one in seeing["new"]), "/s"),
-        *rows_of("pictures a second, over a bare loop's", seeing["bare"], seeing["new"], ">= 0.95"),
-        *rows_of("pictures a second, over torch's", seeing["torch"], seeing["new"], ">= 2.2"),
-        row("features of one picture, whole process", statistics.median(one.clock for one in asking["encode"]), "s"),
-        *rows_of("the same, over the bare imports", asking["encode"], asking["imports"], "<= 2.5"),
-        row("what making the graph adds, of processor time", statistics.median(adds), "s", "<= 0.1"),
-        row("peak memory of that process", peak / 1e6, "MB", "<= 190"),
-    ]
-    show(rows, "cpu", options.json, threads=threads)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = photographs(folder / "pictures", options.pictures)
+        rows = installed(folder / "venv") if options.install else []
+        rows += seeing(paths[:200], options)
+        rows += teaching(folder, paths, options)
+        rows += asking(folder / "learned.engram", paths[0], options.questions)
+    rows += [*answering(1000, options.rounds), *answering(100_000, options.rounds)]
+    show(rows, "cpu", options.json, threads=cores())
 
 
 if __name__ == "__main__":

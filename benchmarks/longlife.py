@@ -19,8 +19,8 @@ from pathlib import Path
 import numpy as np
 from table import parser, row, show
 
-from engram import IncrementalClassifier
-from engram.methods import find_method
+from engram.learners import registry
+from engram.model import Model
 
 METHODS = ("whitened", "slda", "ncm", "mas", "si")
 WIDTH, LEARNED, ASKED, FIRST = 64, 10, 10, 10
@@ -37,9 +37,10 @@ def questions(numbers):
     return X, np.repeat([f"class {number}" for number in numbers], ASKED)
 
 
-def accuracy(clf, numbers):
+def accuracy(model, numbers):
     X, y = questions(numbers)
-    return float(np.mean(clf.predict(X) == y))
+    labels = np.asarray(model.learner.labels)
+    return float(np.mean(labels[model.answer(X).rows[:, 0]] == y))
 
 
 def resident():
@@ -49,7 +50,7 @@ def resident():
 
 def live(method, points, device):
     """What a model can still do, and what it costs, when it knows as many classes as `points` says."""
-    clf = IncrementalClassifier(method, config=dict(find_method(method).few_samples), random_state=0, device=device)
+    model = Model.new(method, registry.find(method).few_samples)
     learned, course = 0, []
     rng = np.random.default_rng(1)
     for point in points:
@@ -57,16 +58,16 @@ def live(method, points, device):
         while learned < point:
             numbers = range(FIRST) if learned == 0 else [learned]
             X = np.concatenate([samples_of(number, LEARNED, 1) for number in numbers])
-            clf.partial_fit(X, np.repeat([f"class {number}" for number in numbers], LEARNED))
+            model, _ = model.learn(X, np.repeat([f"class {number}" for number in numbers], LEARNED), judge=False)
             learned += len(numbers)
         course.append(
             {
                 "classes": point,
-                "oldest": accuracy(clf, range(FIRST)),
-                "newest": accuracy(clf, range(learned - FIRST, learned)),
-                "all": accuracy(clf, rng.permutation(learned)[:200]),
+                "oldest": accuracy(model, range(FIRST)),
+                "newest": accuracy(model, range(learned - FIRST, learned)),
+                "all": accuracy(model, rng.permutation(learned)[:200]),
                 "seconds": (time.perf_counter() - start) / (learned - before),
-                "bytes": clf.memory().total,
+                "bytes": sum(model.learner.state().memory().values()),
                 "process": resident(),
             }
         )

@@ -15,27 +15,32 @@ import numpy as np
 from baselines import baselines
 from table import parser, row, show
 
-from engram import IncrementalClassifier, backbones
-from engram.datasets import class_folders
-from engram.images import FeatureCache
-from engram.methods import find_method
+from engram.bench.cache import FeatureCache
+from engram.datasets.folders import class_folders
+from engram.encoders.registry import create
+from engram.learners import registry
+from engram.model import Model
 
 FEWEST_LEFT = 5  # pictures of a class to test with
 
 
 def open_eyes(options):
     """A function from paths of pictures to their features, and which network that is."""
-    network, cache = backbones.create(options.backbone), FeatureCache(options.cache)
-    return lambda paths: cache.features(paths, network, device=options.device).values, network.identity
+    network, cache = create(options.backbone, options.device), FeatureCache(options.cache)
+    return lambda paths: cache.features(paths, network).values, network.identity.text
 
 
-def teach(method, tasks, seed, device, **settings):
-    """A classifier that has learned task after task; each is features and labels."""
-    config = {**find_method(method).few_samples, **settings}
-    clf = IncrementalClassifier(method, config=config, random_state=seed, device=device)
+def teach(method, tasks, seed, **settings):
+    """A model that has learned task after task; each is features and labels."""
+    model = Model.new(method, {**registry.find(method).few_samples, **settings}, seed=seed)
     for X, y in tasks:
-        clf.partial_fit(X, y)
-    return clf
+        model, _ = model.learn(X, y, judge=False)
+    return model
+
+
+def predict(model, X):
+    """The label of each sample."""
+    return np.asarray(model.learner.labels)[model.answer(X).rows[:, 0]]
 
 
 def draw(folders, names, pictures, seed, look):
@@ -76,10 +81,10 @@ def main():
         tasks = [together({name: train[name] for name in base})] + [together({name: train[name]}) for name in later]
         everything = together(train)
         X, y = together(test)
-        models = {method: teach(method, tasks, seed, options.device) for method in options.methods}
-        models |= {f"{name} on all at once": model.fit(*everything) for name, model in baselines().items()}
-        for name, model in models.items():
-            accuracies.setdefault(name, []).append(float(np.mean(model.predict(X) == y)))
+        found = {method: predict(teach(method, tasks, seed), X) for method in options.methods}
+        found |= {f"{name} on all at once": one.fit(*everything).predict(X) for name, one in baselines().items()}
+        for name, answers in found.items():
+            accuracies.setdefault(name, []).append(float(np.mean(answers == y)))
         tested.append(len(y))
     rows = [
         row(name, float(np.mean(values)), "(" + ", ".join(f"{value:.3f}" for value in values) + ")")

@@ -19,9 +19,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engram import backbones, datasets
-from engram.device import resolve_device
-from engram.images import extract
+from engram.bench import datasets
+from engram.datasets.dataset import Split
+from engram.encoders.base import Encoder
+from engram.encoders.registry import create
+from engram.images.stream import encode_all
+from engram.paper.device import resolve_device
 
 TOLERANCE = 0.02
 MEASURED = {
@@ -85,7 +88,7 @@ def probe(
 
 
 def features_of(
-    split: datasets.Split, classes: list[str], backbone: backbones.Backbone, device: torch.device, every: int
+    split: Split, classes: list[str], encoder: Encoder, device: torch.device, every: int
 ) -> tuple[np.ndarray, Tensor]:
     """Extract the features of every n-th image; where some cannot be read there is nothing to compare."""
     shown = sys.stderr.isatty()
@@ -93,10 +96,12 @@ def features_of(
     def progress(done: int, total: int) -> None:
         print(f"\r{done}/{total} images", end="" if done < total else "\n", file=sys.stderr, flush=True)
 
-    found = extract(split.images[::every], backbone, device=device, strict=True, progress=progress if shown else None)
+    found = encode_all(split.images[::every], encoder, progress=progress if shown else None)
+    if found.unreadable:
+        raise SystemExit(f"{len(found.unreadable)} pictures cannot be read; the first: {found.unreadable[0]}")
     number = {name: index for index, name in enumerate(classes)}
     labels = torch.tensor([number[name] for name in split.labels[::every]], device=device)
-    return found.values, labels
+    return found.features, labels
 
 
 def main() -> int:
@@ -112,7 +117,7 @@ def main() -> int:
     arguments = parser.parse_args()
 
     device = resolve_device(arguments.device)
-    backbone = backbones.create(arguments.backbone, weights=arguments.weights)
+    backbone = create(arguments.backbone, arguments.device, weights=arguments.weights)
     dataset = getattr(datasets, arguments.dataset)(arguments.data)
     began = time.perf_counter()
     train, test = (
@@ -126,7 +131,7 @@ def main() -> int:
     measured = MEASURED.get((arguments.dataset, arguments.backbone), {}) if whole else {}
     rms = float(np.sqrt(np.mean([np.mean(np.square(rows)) for rows in np.array_split(train[0], 64)])))
     count = len(train[0]) + len(test[0])
-    print(f"{arguments.dataset}, {backbone.identity}, {backbone.dim}-d, rms {rms:.3f}")
+    print(f"{arguments.dataset}, {backbone.identity.text}, {backbone.dim}-d, rms {rms:.3f}")
     print(f"{count} images in {seconds:.1f} s, {count / seconds:.0f} images/s on {device}")
     print(f"{'probe':<16}{'accuracy':>10}{'prototype':>11}")
     missed = []
@@ -139,7 +144,7 @@ def main() -> int:
     if arguments.json:
         record = {
             "dataset": arguments.dataset,
-            "backbone": backbone.identity,
+            "backbone": backbone.identity.text,
             "preprocess": backbone.preprocess.describe(),
             "train": len(train[0]),
             "test": len(test[0]),

@@ -17,7 +17,7 @@ from table import parser, row, show
 
 from engram.bench.inputs import import_features
 from engram.bench.protocol import split_tasks
-from engram.methods import find_method
+from engram.model import Model
 
 SHARE = 0.05
 LEFT = 30  # pictures of a class to ask about, at most
@@ -38,12 +38,12 @@ def refused(classes, names, pictures, base, seed, device):
     """The share of other pictures of these classes that are called unknown."""
     shuffle = np.random.default_rng(seed)
     drawn = {name: classes[name][shuffle.permutation(len(classes[name]))] for name in names}
-    learner = find_method("whitened")(seed=seed, device=device)
+    model = Model.new("whitened", seed=seed)
     for task in split_tasks(names, base):
         X = np.concatenate([drawn[name][:pictures] for name in task])
-        learner.learn(X, np.repeat(task, [min(pictures, len(drawn[name])) for name in task]).tolist())
+        model, _ = model.learn(X, np.repeat(task, [min(pictures, len(drawn[name])) for name in task]).tolist())
     others = np.concatenate([drawn[name][pictures : pictures + LEFT] for name in names])
-    return float(np.mean(learner.familiarity(others) < learner.unknown_below(SHARE)))
+    return float(np.mean(model.answer(others).novelty > model.unknown_above(SHARE)))
 
 
 def main():

@@ -39,7 +39,7 @@ from engram.bench.presets import Preset, load_preset
 from engram.bench.protocol import Samples
 from engram.bench.results_file import read_results, write_json, write_results
 from engram.bench.runner import Bench, about, git_revision, make_record, measure_ideal, run_course
-from engram.nn import projection
+from engram.stats import projection
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUPS = LEDGER | ablations.ROWS | equal_memory.ROWS
@@ -288,7 +288,7 @@ def project(inputs: Inputs, width: int | None) -> Inputs:
     """Random projections of the features, which a seed alone brings back: nothing has to be kept of them."""
     if width is None:
         return inputs
-    matrix = projection.signs(inputs.train.X.shape[1], width, 0).to(inputs.train.X)
+    matrix = torch.from_numpy(projection.signs(inputs.train.X.shape[1], width, 0)).to(inputs.train.X)
     train, test = (replace(samples, X=samples.X @ matrix) for samples in (inputs.train, inputs.test))
     return replace(inputs, train=train, test=test)
 

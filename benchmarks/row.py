@@ -19,14 +19,15 @@ from engram.bench.offline import RECIPES, offline_ideal
 from engram.bench.presets import load_preset
 from engram.bench.protocol import class_order, run, split_tasks
 from engram.paper.engine import FAST, PLAIN
-from engram.paper.prototypes import Prototypes
+from engram.paper.prototypes import Method, Prototypes
 
 
 def one_row(engine, config, inputs, tasks, device):
-    learner = Prototypes(config, seed=0, device=device)
-    learner.engine = engine
+    made = Prototypes(config, seed=0, device=device)
+    made.engine = engine
+    learner = Method.around(made)
     start = time.perf_counter()
-    results = list(run(learner, inputs.train, inputs.test, tasks))
+    results = [result for _, result in run(learner, inputs.train, inputs.test, tasks)]
     return time.perf_counter() - start, results
 
 

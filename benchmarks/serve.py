@@ -31,7 +31,7 @@ import torch
 sys.path.append(str(Path(__file__).parents[1] / "tests" / "web"))
 from drawings import draw, drawings
 
-from engram.images import load_image
+from engram.images.decode import load_image
 from engram.store import ModelStore
 
 

@@ -14,8 +14,8 @@ from itertools import pairwise
 import torch
 from table import parser, row, show
 
-from engram.device import resolve_device
 from engram.paper.autoencoder import Autoencoder
+from engram.paper.device import resolve_device
 from engram.paper.engine import FAST, PLAIN, fast
 from engram.paper.prototypes import Prototypes, PrototypesConfig
 

@@ -26,19 +26,15 @@ def met(line):
 
 def show(rows, device, path=None, **about):
     """Print the table, and write it where `--json` says."""
-    import torch
+    where = platform.machine()
+    if device != "cpu":
+        import torch
 
-    from engram.device import resolve_device
-
-    device = resolve_device(device)
-    gpu = device.type == "cuda"
-    where = torch.cuda.get_device_name() if gpu else f"{platform.machine()}, {torch.get_num_threads()} threads"
-    print(f"{where}, torch {torch.__version__}" + "".join(f", {name} {value}" for name, value in about.items()))
+        where = torch.cuda.get_device_name() if torch.cuda.is_available() and device != "cpu" else where
+    print(where + "".join(f", {name} {value}" for name, value in about.items()))
     width = max(len(line["name"]) for line in rows)
     for line in rows:
         verdict = f"   bar {line['bar']}: {'met' if met(line) else 'MISSED'}" if line["bar"] else ""
         print(f"{line['name']:{width}}  {line['value']:12.4g} {line['unit']}{verdict}")
     if path:
-        path.write_text(
-            json.dumps({"rows": rows, "device": where, "torch": torch.__version__, **about}, indent=1) + "\n"
-        )
+        path.write_text(json.dumps({"rows": rows, "device": where, **about}, indent=1) + "\n")

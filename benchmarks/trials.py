@@ -30,7 +30,7 @@ from spaces import SPACES, TRIALS, draw, draw_wider
 from engram.bench.presets import Preset, load_preset, preset_for
 from engram.bench.protocol import Samples
 from engram.bench.results_file import write_json
-from engram.device import resolve_device
+from engram.paper.device import resolve_device
 
 CLOSE = 0.01  # trials whose accuracy on all classes is this near to the best are as good; new classes then decide
 

@@ -21,7 +21,7 @@ from table import parser, row, show
 from engram import IncrementalClassifier
 from engram.bench.inputs import import_features
 from engram.bench.protocol import class_order, split_tasks
-from engram.methods import find_method
+from engram.model import Model
 
 REFUSED = 0.05  # of known samples
 BINS = 15
@@ -30,21 +30,22 @@ LOWEST = {10: (0.86, 0.55), 20: (0.83, 0.45), 50: (0.78, 0.30)}  # for CUB-200 w
 CALIBRATED = "<= 0.05"
 
 
-def tell_apart(learner, inputs, known):
-    """Area under ROC, the share of unknown caught, and known refused and unknown caught by the learner's threshold."""
+def tell_apart(model, inputs, known):
+    """Area under ROC, the share of unknown caught, and known refused and unknown caught by the model's threshold."""
     for task in split_tasks(known, len(known) // 2):
         own = inputs.train.of(task)
-        learner.learn(own.X, own.y)
-    familiarity = learner.familiarity(inputs.test.X)
+        model, _ = model.learn(own.X.cpu().numpy(), own.y.tolist(), judge=False)
+    answers = model.answer(inputs.test.X.cpu().numpy())
+    novelty = -answers.scores[:, 0] if answers.novelty is None else answers.novelty
     is_known = np.isin(inputs.test.y, np.asarray(known))
     found = {
-        "area under ROC": roc_auc_score(is_known, familiarity),
-        "unknown caught": np.mean(familiarity[~is_known] < np.quantile(familiarity[is_known], REFUSED)),
+        "area under ROC": roc_auc_score(~is_known, novelty),
+        "unknown caught": np.mean(novelty[~is_known] > np.quantile(novelty[is_known], 1 - REFUSED)),
     }
-    own_threshold = learner.unknown_below(REFUSED)
+    own_threshold = model.unknown_above(REFUSED)
     if own_threshold is not None:
-        found["known refused by own threshold"] = np.mean(familiarity[is_known] < own_threshold)
-        found["unknown caught by own threshold"] = np.mean(familiarity[~is_known] < own_threshold)
+        found["known refused by own threshold"] = np.mean(novelty[is_known] > own_threshold)
+        found["unknown caught by own threshold"] = np.mean(novelty[~is_known] > own_threshold)
     return found
 
 
@@ -98,8 +99,7 @@ def main():
         for method in (options.method, "ncm"):
             draws = []
             for seed, order in enumerate(orders):
-                learner = find_method(method)(seed=seed, device=options.device)
-                draws.append(tell_apart(learner, inputs, order[:known]))
+                draws.append(tell_apart(Model.new(method, seed=seed), inputs, order[:known]))
             lowest = LOWEST.get(known, ()) if barred and method == "whitened" else ()
             bars = {name: f">= {bar}" for name, bar in zip(draws[0], lowest, strict=False)}
             rows += rows_of(draws, f"{known} known, {method}", bars)

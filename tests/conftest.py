@@ -1,21 +1,46 @@
-"""Running commands in this process, because torch takes seconds to import."""
+"""Running commands in this process: starting one takes longer than what most of them do."""
 
 import contextlib
 import io
 import json
 import multiprocessing
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent / "store"))  # toys, for everybody
+sys.path.append(str(Path(__file__).parent / "store"))  # films, for everybody
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the commands do; several tests run at once
+
+# What takes an extra is not collected where that is not installed, as in `make test-base`.
+_FOLDERS = {
+    "paper": "torch",
+    "peers": "torch",
+    "bench": "torch",
+    "backbones": "torch",
+    "web": "fastapi",
+    "cluster": "dask",
+}
+_EXTRAS = ("torch", "scipy", "sklearn", "fastapi", "httpx", "onnx", "matplotlib", "distributed")
+_missing = {name for name in {*_FOLDERS.values(), *_EXTRAS} if find_spec(name) is None}
+_imports = re.compile(r"^(?:from|import) (\w+)", re.MULTILINE)
+
+
+def _takes_more(path: Path) -> bool:
+    text = path.read_text()
+    estimator = "sklearn" in _missing and "import IncrementalClassifier" in text
+    return estimator or not _missing.isdisjoint(_imports.findall(text))
+
+
+collect_ignore = [folder for folder, needed in _FOLDERS.items() if needed in _missing]
+collect_ignore += [str(path) for path in Path(__file__).parent.rglob("test_*.py") if _takes_more(path)]
 
 
 @dataclass
@@ -79,9 +104,19 @@ def engram_in() -> Callable[..., Outcome]:
 
 @pytest.fixture(scope="session")
 def processes() -> Any:
-    """Starts processes in which torch is imported already, where the system can fork."""
+    """Starts processes in which the package is imported already, where the system can fork."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["engram.cli", "engram.store", "engram.bench.runner"])
+    context.set_forkserver_preload(["engram.cli", "engram.store.learn"])
     return context
+
+
+@pytest.fixture(scope="session")
+def trained() -> dict[str, Any]:
+    """The plan of a method that trains a network, where what teaches it is installed."""
+    from toys import TRAINED, missing
+
+    if reason := missing(TRAINED["method"], teaching=True):
+        pytest.skip(reason)
+    return TRAINED

@@ -1,7 +1,16 @@
 """Methods that are small and quick: the checks train them many times."""
 
-from engram.learner import Learner, State
-from engram.methods import METHODS
+import numpy as np
+import torch
+
+from engram.learners import registry, trying
+from engram.learners.base import Learner
+from engram.paper.adapter import Adapter
+from engram.paper.tensors import TensorLearner
+
+NUMPY = ("whitened", "imagenet", "ncm", "slda", "1nn")
+METHODS = [name for name in registry.names() if name != "imagenet"]  # which takes an encoder's head
+RESEARCH = [name for name in METHODS if name not in NUMPY]
 
 SOFTMAX: dict[str, object] = {
     "width": 32,
@@ -20,6 +29,8 @@ QUICK: dict[str, dict[str, object]] = {
         "increment_epochs": 2,
         "feature_rms": 1.0,
     },
+    "whitened-encoder": {"encoder": {"layers": (16, 16), "base_epochs": 30, "base_rate": 5e-3, "feature_rms": 1.0}},
+    "whitened-recency": {"recency": 0.01},
     "ranpac": {"width": 40},
     "geppnet": {"side": 5, "map_epochs": 4, "base_epochs": 15, "increment_epochs": 6, "batch_size": 16, "radius": 1.5},
     "fearnet": {
@@ -62,20 +73,52 @@ QUICK: dict[str, dict[str, object]] = {
 }
 
 
+def kind_of(name: str) -> type[Learner]:
+    """The class that can be taught: of the paper's method the one in torch."""
+    return registry.find(name) if name in NUMPY else registry.find_teacher(name)
+
+
 def quick(name: str) -> dict[str, object]:
     """Settings of a method, or of one that has the same settings."""
-    settings = METHODS[name].config_type
-    alike = [other for other in QUICK if other == name or issubclass(settings, METHODS[other].config_type)]
+    settings = kind_of(name).settings_type
+    alike = [other for other in QUICK if other == name or issubclass(settings, kind_of(other).settings_type)]
     return QUICK[name if name in QUICK else alike[0]] if alike else {}
 
 
 def make(name: str, device: str = "cpu", **changes: object) -> Learner:
-    kind = METHODS[name]
-    return kind(kind.configure({**quick(name), **changes}), seed=3, device=device)
+    """A small one that knows nothing."""
+    made = kind_of(name).new({**quick(name), **changes}, seed=3)
+    return made.on(device) if isinstance(made, Adapter) else made
 
 
-def slimmed(learner: Learner) -> State:
-    """As files of version 0.1 may have it: without what only learning needs."""
-    state, left_out = learner.state(), getattr(learner, "only_for_learning", ())
-    tensors = {name: tensor for name, tensor in state.tensors.items() if not name.startswith(left_out)}
-    return State(tensors, state.meta | {"slim": True})
+def make_torch(name: str, device: str = "cpu", **changes: object) -> TensorLearner:
+    """What `make` wraps, of the methods in torch."""
+    made = make(name, device, **changes)
+    assert isinstance(made, Adapter)
+    return made.torch_learner
+
+
+def blobs(labels: list[str], n: int = 24, width: int = 8, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """`n` samples of each label around a centre of its own."""
+    x, y = trying.blobs(labels, n, width, seed)
+    return x.astype(np.float64), np.asarray(y)
+
+
+def teach(learner: TensorLearner, *tasks: list[str]) -> TensorLearner:
+    """A learner in torch, taught task by task."""
+    for task in tasks:
+        learner.learn(*blobs(task))
+    return learner
+
+
+def assert_same(one: TensorLearner, two: TensorLearner) -> None:
+    """Equal bit for bit."""
+    assert (one.labels, one.tasks_learned) == (two.labels, two.tasks_learned)
+    assert one.tensors.keys() == two.tensors.keys()
+    for name, tensor in one.tensors.items():
+        assert torch.equal(tensor, two.tensors[name]), name
+
+
+def as_value(learner: TensorLearner) -> Learner:
+    """The learner in its adapter."""
+    return kind_of(learner.method).around(learner)  # type: ignore[attr-defined,no-any-return]

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from snapshots import Snapshots
-from toys import paint
+from toys import missing, paint
+
+from engram.learners.registry import BUILT_IN
 
 SNAPSHOTS = Snapshots(Path(__file__).parent / "command_snapshots.json")
 NEW = ("--backbone", "averages")
@@ -40,14 +42,18 @@ STORY = {
     "methods": ("methods",),
     "new": ("new", "i.engram", "--imagenet"),
     "info of imagenet": ("info", "i.engram"),
-    "features": ("features", "folder", "--data", "pictures", "--backbone", "averages", "--cache", "cache"),
-    "cache": ("cache", "--cache", "cache"),
 }  # fmt: skip
+WITH_TORCH = {"learn with a network", "info of a network", "methods"}
 TABLES = {
     "csv": ("predict", "both.engram", "asked", "--csv", "--top", "2"),
     "csv of families": ("predict", "both.engram", "asked", "--csv", "--top", "1", "--taxonomy", "families.csv"),
     "csv of boxes": ("predict", "both.engram", "--csv", "--top", "1", "--detections", "md.json"),
 }
+
+
+def left_out() -> set[str]:
+    """Commands that nobody can give here."""
+    return WITH_TORCH if missing("si", teaching=True) else set()
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +73,21 @@ def told(engram_in, tmp_path_factory):
     about = {"info": {"format_version": "1.3"}, "detection_categories": {"1": "animal", "2": "person"}}
     (folder / "md.json").write_text(json.dumps(about | {"images": images}))
     return folder, {
-        **{name: engram_in(folder, *command, "--json") for name, command in STORY.items()},
+        **{name: engram_in(folder, *command, "--json") for name, command in STORY.items() if name not in left_out()},
         **{name: engram_in(folder, *command) for name, command in TABLES.items()},
     }
 
 
 @pytest.mark.parametrize("name", STORY)
 def test_a_command_answers_in_json_as_before(told, name):
+    if name in left_out():
+        pytest.skip("the paper's method needs its extra")
     folder, outcomes = told
     assert outcomes[name].out, outcomes[name].err
-    SNAPSHOTS.check(name, {"code": outcomes[name].code, "json": outcomes[name].json}, folder)
+    found = outcomes[name].json
+    if name == "methods":  # the product's; research has its own tests
+        found = {method: found[method] for method in BUILT_IN}
+    SNAPSHOTS.check(name, {"code": outcomes[name].code, "json": found}, folder)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -4,14 +4,16 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from toys import paint
 
-from engram import IncrementalClassifier
 from engram.cli import app
-from engram.datasets import class_folders, image_folder
+from engram.datasets.dataset import image_folder
+from engram.datasets.folders import class_folders
+from engram.model import Model
 from engram.names import fault_of_name, require_name
 from engram.store.evaluate import Evaluation
 from engram.testing import blobs
@@ -21,19 +23,17 @@ NO_NAME = r"printable characters|a class cannot be called 'unknown'"
 
 
 @pytest.mark.parametrize(
-    ("setting", "why"),
-    [
-        ("layers=16", r"layers must be whole numbers in brackets, as [64, 32], not 16"),
-        ("base_epochs=2.5", "base_epochs must be a whole number, not 2.5"),
-        ("batch_size=0.5", "batch_size must be a whole number, not 0.5"),
-        ("lambda_cos=inf", "lambda_cos must be a number, not inf"),
-    ],
+    ("method", "setting"),
+    [("mas", "layers=16"), ("mas", "base_epochs=2.5"), ("mas", "lambda_cos=inf"), ("slda", "shrinkage=2")],
 )
-def test_an_impossible_setting_is_one_line_before_any_picture_is_looked_at(setting, why, engram, tmp_path, monkeypatch):
+def test_an_impossible_setting_is_one_line_before_any_picture_is_looked_at(method, setting, engram, tmp_path):
     paint(tmp_path / "pictures", "red", "green")
-    monkeypatch.setattr("engram.store.learn.extract", lambda *_, **__: pytest.fail("a picture was looked at"))
-    done = engram("learn", "m.engram", "pictures", *NEW, "--method", "mas", "--set", setting)
-    assert (done.code, done.err.strip()) == (2, f"error: {why}")
+    (tmp_path / "pictures" / "red" / "broken.png").write_bytes(b"")  # which would be told
+    if method == "mas":
+        pytest.importorskip("torch")
+    done = engram("learn", "m.engram", "pictures", *NEW, "--method", method, "--set", setting)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert setting.partition("=")[0] in done.err
     assert not (tmp_path / "m.engram").exists()
 
 
@@ -102,50 +102,40 @@ def test_a_folder_of_such_names_alone_is_an_error(engram, tmp_path):
     assert "'unknown': a class cannot be called 'unknown'" in done.err
 
 
+def with_name(name: str, *labels: str) -> Model:
+    """A model whose last class is called so, as a file of before may have it."""
+    model = Model.new("ncm").learn(*blobs(labels))[0]
+    return replace(model, learner=model.learner.rename(labels[-1], name))
+
+
 @pytest.mark.parametrize("name", ["unknown", " UNKNOWN ", "", " ", "a\nb", "a\x1b[1m", "\u202eabc"])
-def test_python_takes_no_name_either_that_cannot_be_shown_or_asked_for(name, tmp_path):
-    X, y = blobs(["a", "b"])
-    clf = IncrementalClassifier("ncm", device="cpu").fit(X, y)
+def test_python_takes_no_name_either_that_cannot_be_shown_or_asked_for(name):
+    (X, y), model = blobs("ab"), Model.new("ncm").learn(*blobs("ab"))[0]
+    older = with_name(name, "a", "b").learn(X[:2], [name, "c"])[0]
     for attempt in (
-        lambda: IncrementalClassifier("ncm", device="cpu").fit(X, [name if label == "b" else label for label in y]),
-        lambda: clf.partial_fit(X[:2], [name, "c"]),
-        lambda: clf.rename("a", name),
+        lambda: Model.new("ncm").learn(X, [name if label == "b" else label for label in y]),
+        lambda: model.learn(X[:2], [name, "c"]),
+        lambda: model.rename("a", name),
+        lambda: older.merge(model),
+        lambda: model.merge(older),
     ):
         with pytest.raises(ValueError, match=NO_NAME):
             attempt()
-    assert clf.classes_.tolist() == ["a", "b"]
-
-    older = IncrementalClassifier("ncm", device="cpu").fit(X, y)
-    older.learner_.rename("b", name)  # as a file of before may have it
-    older.save(tmp_path / "m")
-    older = IncrementalClassifier.load(tmp_path / "m", device="cpu")
-    older.partial_fit(X[:2], [name, "c"])
-    for one, other in ((older, clf), (clf, older)):
-        with pytest.raises(ValueError, match=NO_NAME):
-            one.merge(other)
-    with pytest.raises(ValueError, match=NO_NAME):
-        clf.absorb(older.learner_)
-    assert clf.merge(older.rename(name, "d")).classes_.tolist() == ["a", "b", "c", "d"]
+    assert sorted(model.merge(older.rename(name, "d")).labels) == ["a", "b", "c", "d"]
 
 
 def test_numbers_are_always_names():
-    X, y = blobs(["a", "b"])
-    numbers = [-1 if label == "a" else 0 for label in y]
-    assert IncrementalClassifier("ncm", device="cpu").fit(X, numbers).classes_.tolist() == [-1, 0]
+    X, y = blobs("ab")
+    assert Model.new("ncm").learn(X, [-1 if label == "a" else 0 for label in y])[0].labels == [-1, 0]
 
 
 def test_merging_models_names_the_one_with_a_name_that_is_none(engram, tmp_path):
-    for file, names in (("a.engram", ["a", "b"]), ("b.engram", ["a", "c"])):
-        clf = IncrementalClassifier("ncm", device="cpu").fit(*blobs(names))
-        if file == "b.engram":
-            clf.learner_.rename("c", "unknown")
-        clf.save(tmp_path / file)
+    Model.new("ncm").learn(*blobs("ab"))[0].save(tmp_path / "a.engram")
+    with_name("unknown", "a", "c").save(tmp_path / "b.engram")
     done = engram("merge", "out.engram", "a.engram", "b.engram")
-    assert (done.code, done.err) == (
-        2,
-        "error: b.engram has a class 'unknown': a class cannot be called 'unknown': that is what pictures of no class "
-        "are called; rename it there first\n",
-    )
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "b.engram" in done.err
+    assert "'unknown'" in done.err
     assert not (tmp_path / "out.engram").exists()
 
 
@@ -158,11 +148,12 @@ def test_what_an_encoding_does_not_have_is_replaced():
 
 
 def test_a_stream_that_is_not_utf_8_ends_no_command(tmp_path):
-    command = [sys.executable, "-c", "from engram.cli import main; main()", "methods"]
+    command = [sys.executable, "-c", "from engram.cli import main; main()", "info", "鳥.engram"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"error: cannot read ?.engram")
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
@@ -176,36 +167,15 @@ def test_a_commands_threads_do_not_spin_away_each_others_time(before, after):
 def test_an_evaluation_grows_with_what_came_up_not_with_pairs_of_classes():
     from collections import Counter
 
-    names = [f"c{i}" for i in range(20_000)]
+    names = [f"c{i}" for i in range(4_000)]
     counts = Counter({(name, name): 2 for name in names} | {("c1", "c2"): 1, ("c1", "c3"): 1})
     result = Evaluation(names, counts, [], [], [])
-    assert (result.pictures, result.accuracy) == (40_002, 40_000 / 40_002)
+    assert (result.pictures, result.accuracy) == (8_002, 8_000 / 8_002)
     assert result.per_class()[1] == ("c1", 4, 2, "c2")
     assert result.per_class()[2] == ("c2", 2, 2, "")
     text = json.dumps(result.as_json())
-    assert len(text) < 5_000_000
+    assert len(text) < 1_000_000
     assert {"class": "c1", "answer": "c2", "pictures": 1} in json.loads(text)["confusion"]
-
-
-def test_without_matplotlib_all_but_the_picture(engram, tmp_path, monkeypatch):
-    from engram.bench import demo, drawing
-
-    row = dict.fromkeys(("psi_base", "psi_new", "psi_all", "seconds"), 0.5)
-
-    class Found:
-        alpha_ideal = 0.9
-
-        def as_json(self):
-            return {"rows": [{"method": "whitened", **row}]}
-
-    monkeypatch.setattr(demo, "demonstrate", lambda **_: Found())
-    monkeypatch.setattr(drawing, "can_draw", lambda: False)
-    done = engram("demo", "--json", "numbers.json")
-    assert done.code == 0, done.err
-    assert "whitened" in done.out
-    assert json.loads((tmp_path / "numbers.json").read_text())["rows"][0]["psi_all"] == 0.5
-    assert "no picture was drawn: that needs matplotlib" in done.err
-    assert not (tmp_path / "engram-demo.png").exists()
 
 
 def test_json_is_json(engram, monkeypatch):

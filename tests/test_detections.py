@@ -11,8 +11,11 @@ from PIL import Image
 from toys import COLOURS, paint
 
 from engram import IncrementalClassifier
-from engram.datasets import DataError, read_detections, scan_classes
-from engram.images import Crop, load_image
+from engram.datasets.detections import read_detections
+from engram.datasets.folders import scan_classes
+from engram.errors import DataError
+from engram.images.crop import Crop
+from engram.images.decode import load_image
 from engram.store import (
     Answer,
     ModelStore,

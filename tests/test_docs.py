@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from engram.testing import check_learner
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -13,17 +15,19 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
 def test_the_readmes_estimator_example_runs(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
     code = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert printed[:2] == ["[0 1 2 3 4 7]", "[7 7 7]"]
-    assert "class memory classes.means (5, 64) 640" in printed
+    assert "classes.means 640" in printed
     assert (tmp_path / "digits.engram").exists()
 
 
 def test_docstring_examples_run(tmp_path):
     """In a process of their own, where no test has registered anything."""
+    pytest.importorskip("torch")
     files = [str(path) for path in sorted(SOURCE.rglob("*.py")) if ">>> " in path.read_text()]
     assert len(files) > 3
     run = [sys.executable, "-m", "pytest", "--doctest-modules", "-q", "-p", "no:cacheprovider", *files]
@@ -43,8 +47,7 @@ def test_the_example_of_a_method_is_one(tmp_path):
     page = (Path(__file__).parents[1] / "docs" / "add-a-method.md").read_text()
     names: dict[str, object] = {"__name__": "example"}
     exec(compile(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0], "add-a-method.md", "exec"), names)
-    learner = names["NearestMedian"]
-    check_learner(lambda: learner(device="cpu"))  # type: ignore[operator]
+    check_learner(names["NearestMedian"].new)  # type: ignore[attr-defined]
 
 
 def test_the_readmes_results_are_the_ledgers():

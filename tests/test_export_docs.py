@@ -33,7 +33,7 @@ def place(tmp_path_factory) -> Path:
     pytest.importorskip("onnxruntime")
     folder = tmp_path_factory.mktemp("export")
     paths = sorted(paint(folder / "p", "red", "green", "blue", "white", n=12).rglob("*.png"))
-    clf = IncrementalClassifier(backbone=averages(), random_state=0, device="cpu")
+    clf = IncrementalClassifier(backbone=averages())
     clf.fit(paths, [path.parent.name for path in paths]).save(folder / "birds.engram")
     clf.export(folder / "birds.onnx")
     pixels = np.asarray(Image.open(paths[0])).repeat(9, 0).repeat(9, 1)
@@ -58,7 +58,7 @@ def test_python_answers_what_predict_answers(place):
     (place / "ask.py").write_text(program("python"))
     names = ["turned.jpg", "deep.png", "glass.png", "palette.png", *sorted(map(str, place.glob("p/*/0-0.png")))]
     said = asked(place, sys.executable, "ask.py", "birds.onnx", *names).splitlines()
-    clf = IncrementalClassifier.load(place / "birds.engram", backbone=averages(), device="cpu")
+    clf = IncrementalClassifier.load(place / "birds.engram", backbone=averages())
     paths = [place / name for name in names]
     labels, likely = clf.predict(paths), clf.predict_proba(paths).max(axis=1)
     known = clf.familiarity(paths) >= clf.unknown_below()

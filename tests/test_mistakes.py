@@ -13,7 +13,7 @@ from PIL import Image
 from toys import paint
 
 from engram.datasets import folders
-from engram.images import ImageError, load_image
+from engram.images.decode import ImageError, load_image
 from engram.store import twins
 
 NEW = ["--backbone", "averages"]
@@ -224,15 +224,6 @@ def test_only_the_same_content_makes_twins(tmp_path):
     (tmp_path / "b/3").write_bytes(b"1" + ends + b"2")
     (tmp_path / "c/3").write_bytes(b"3" + ends + b"4")  # the same size and the same middle
     assert len(twins({name: sorted((tmp_path / name).iterdir()) for name in "abc"})) == 1
-
-
-def test_help_shows_extras_and_names_of_settings(engram):
-    assert "pip install 'engram-learn[onnx]'" in engram("export", "--help").out
-    assert "engram methods" in engram("learn", "--help").out.split("--set")[1]
-    listed = engram("methods").out
-    assert "settings: transform=sqrt, width=none, recency=0.0, encoder=none, kept_bits=16" in listed
-    assert "layers=[1024, 1024]" in listed
-    assert engram("methods", "--json").json["slda"]["settings"] == {"shrinkage": 0.01}
 
 
 def test_a_wrong_path_is_told_before_anything_is_loaded(engram, tmp_path, monkeypatch):

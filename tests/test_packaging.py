@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import engram
-from engram.methods import METHODS
+from engram.learners import registry
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -93,6 +93,12 @@ def test_the_version_stands_in_one_place():
             assert f'"{engram.__version__}"' not in path.read_text(), path
 
 
+def test_the_base_takes_nothing_heavy():
+    names = {re.split(r"[<>=]", line)[0] for line in PROJECT["dependencies"]}
+    assert names.isdisjoint({"torch", "scipy", "scikit-learn", "pandas", "onnx", "matplotlib"})
+    assert "onnxruntime" in names
+
+
 def lowest_versions(pyproject: Path) -> dict[str, str]:
     spec = importlib.util.spec_from_file_location("lowest_versions", ROOT / ".ci" / "lowest_versions.py")
     assert spec is not None
@@ -145,4 +151,4 @@ def test_who_cites_finds_this_version_and_the_paper():
     assert {"title", "authors", "message"} <= set(citation)
     (paper,) = citation["references"]
     names = ", ".join(author["family-names"] for author in paper["authors"])
-    assert f"{names}: {paper['title']}, {paper['year']}" == METHODS["mas"].about.paper
+    assert f"{names}: {paper['title']}, {paper['year']}" == registry.find("mas").about.paper

@@ -6,21 +6,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from engram.errors import ModelFileError
     from engram.estimator import IncrementalClassifier
-    from engram.io.model_file import ModelFileError
-    from engram.learner import Progress
+    from engram.learners.base import Progress
+    from engram.model import Model
 
-__all__ = ["IncrementalClassifier", "ModelFileError", "Progress", "__version__"]
+__all__ = ["IncrementalClassifier", "Model", "ModelFileError", "Progress", "__version__"]
 
 _HOMES = {
     "IncrementalClassifier": "engram.estimator",
-    "ModelFileError": "engram.io.model_file",
-    "Progress": "engram.learner",
+    "Model": "engram.model",
+    "ModelFileError": "engram.errors",
+    "Progress": "engram.learners.base",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use: torch takes seconds, and `engram --help` needs none of it."""
+    """Import on first use: `engram --help` needs none of it."""
     if name not in _HOMES:
         raise AttributeError(f"module 'engram' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""Errors about a model file that people see. Apart from the rest, so that telling them takes no import of torch."""
+"""Errors that people see, apart from what raises them: to tell them takes no import of that."""
 
 
 class ModelFileError(Exception):
@@ -15,3 +15,7 @@ class NothingToDoError(Exception):
 
 class ModelBusyError(OSError):
     """Another process is changing the model; the message says which."""
+
+
+class DataError(ValueError):
+    """A data set that is not there, or not what it should be; the message says what to do."""

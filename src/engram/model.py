@@ -6,7 +6,7 @@ A value: whatever changes it makes another one, so threads may share it, and a c
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,27 @@ from numpy.typing import ArrayLike, NDArray
 from engram.encoders.recorded import RecordedEncoder
 from engram.errors import ModelFileError
 from engram.files import model_file
+from engram.history import Notes
 from engram.learners import registry
-from engram.learners.absent import Absent
-from engram.learners.base import Answers, Features, Label, Learner, LeavesOut, Mergeable, State, Subtracts, Tell, quiet
+from engram.learners.base import (
+    Answers,
+    Features,
+    Label,
+    Learner,
+    LeavesOut,
+    Mergeable,
+    Scores,
+    State,
+    Subtracts,
+    Tell,
+    quiet,
+)
 from engram.learners.registry import MissingMethodError
 from engram.names import require_name
 from engram.settings import plain, require_kind
-from engram.store.history import Notes
+
+if TYPE_CHECKING:
+    from engram.encoders.base import Encoder
 
 DEFAULT_METHOD = "whitened"
 
@@ -137,9 +151,27 @@ class Model:
         """Whether the method can reject unknown inputs, once it has learned enough."""
         return bool(self.learner.described()["tells_unknown"])
 
+    def describe_unknown(self) -> dict[str, Any] | None:
+        """What is unknown unless one asks for something else; None where nothing is told of that."""
+        above = self.unknown_above()
+        return None if above is None else {"below": -above, "share": self.notes.refuse}
+
     def unknown_above(self, share: float | None = None) -> float | None:
         """The novelty that this share of known samples exceeds, that in the notes if none is given; None if unknown."""
         return self.learner.unknown_above(self.notes.refuse if share is None else share)
+
+    def open_encoder(self, device: str = "auto") -> "Encoder":
+        """The encoder of its pictures; ValueError if it was taught feature vectors."""
+        if self.encoder is None:
+            raise ValueError("the model was taught feature vectors, and cannot look at pictures")
+        return self.encoder.open(device)
+
+    def with_encoder_of(self, known: "Model") -> Self:
+        """The model with the encoder that another has opened, if it is the same."""
+        mine, theirs = self.encoder, known.encoder
+        if mine is None or theirs is None or mine.identity != theirs.identity:
+            return self
+        return replace(self, encoder=theirs)
 
     # --- asking and teaching ------------------------------------------------------------------------------------------
 
@@ -164,9 +196,9 @@ class Model:
     def learn(
         self, x: ArrayLike, y: Iterable[Any], tell: Tell = quiet, *, judge: bool = True
     ) -> tuple[Self, Judgement | None]:
-        """The model that has learned one task more, calibrated, and what leave-one-out says of these samples.
+        """The model that has learned one task more, and what leave-one-out says of these samples.
 
-        None for a method that cannot tell, or unless one asks to `judge`.
+        None for a method that cannot tell. Without `judge` that is computed where calibrating takes it alone.
         """
         features, labels = self.checked(x), checked_labels(y, self.learner.labels)
         if len(labels) != len(features):
@@ -174,14 +206,19 @@ class Model:
         for label in set(labels).difference(self.learner.labels):
             if isinstance(label, str):
                 require_name(label)
+        if judge and isinstance(self.learner, LeavesOut):
+            return self._judgement(labels, *self.learner.learn_judged(features, labels, tell))
         after = replace(self, learner=self.learner.learn(features, labels, tell))
-        return after.judged(features, labels) if judge else (after, None)
+        due = isinstance(after.learner, LeavesOut) and after.learner.to_calibrate
+        return (after.judged(features, labels)[0], None) if due else (after, None)
 
     def judged(self, x: ArrayLike, y: Sequence[Label]) -> tuple[Self, Judgement | None]:
         """The model, calibrated if that is due, and what it would say to learned samples had it not learned them."""
         if not (isinstance(self.learner, LeavesOut) and self.learner.can_learn):
             return self, None
-        learner, scores = self.learner.judged(self.checked(x), y)
+        return self._judgement(y, *self.learner.judged(self.checked(x), y))
+
+    def _judgement(self, y: Sequence[Label], learner: Learner, scores: Scores) -> tuple[Self, Judgement]:
         best = scores.values.argmax(axis=1)
         odds = np.exp((scores.values - scores.values.max(axis=1, keepdims=True)) / np.float32(scores.temperature))
         counts = learner.counts()
@@ -236,7 +273,7 @@ class Model:
             raise ValueError(f"from a model of the method {self.method} nothing can be taken away")
         return replace(self, learner=self.learner.subtract(other.learner), notes=Notes())
 
-    def empty(self) -> Learner:
+    def empty(self) -> Mergeable:
         """A learner to teach elsewhere, whose sums `absorb` adds."""
         return self._mergeable().empty()
 
@@ -316,6 +353,8 @@ def _learner_of(header: Mapping[str, Any], state: State) -> Learner:
     try:
         return registry.find(header["method"]).from_state(state)
     except MissingMethodError as error:
+        from engram.learners.absent import Absent
+
         return Absent.of(header["method"], state, header.get("about"), str(error))
 
 

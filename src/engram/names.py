@@ -3,6 +3,7 @@
 import unicodedata
 from collections.abc import Iterable
 
+SURE = 0.8  # the probability from which on an answer is called by its name, where there are coarser ones
 UNKNOWN = "unknown"  # what pictures of no class are called
 WITHOUT_JOINERS = {0x200C: None, 0x200D: None}  # which Persian words and many emoji are written with
 

@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import save_file
+from seeing import normalised, random_pictures, see
 from torch.nn import functional
 
-from engram import backbones
-from engram.backbones import BackboneError
+from engram.backbones.registry import make
+from engram.encoders.base import EncoderError
 
 
 @pytest.fixture(scope="module")
@@ -60,34 +61,35 @@ def plain_resnet50(state, x, stride_in):
 
 @pytest.mark.parametrize("stride_in", ["1x1", "3x3"])
 def test_agrees_with_a_plain_forward(state, stride_in):
-    backbone = backbones.create("resnet50", weights=state, stride_in=stride_in, size=64)
-    batch = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
-    expected = plain_resnet50(state, batch, stride_in)
-    got = backbone(batch)
+    backbone = make("resnet50", weights=state, stride_in=stride_in, size=64)
+    batch = random_pictures(2, 64)
+    expected = plain_resnet50(state, normalised(batch), stride_in)
+    got = see(backbone, batch)
     assert got.shape == (2, 2048) == (2, backbone.dim)
     assert (got - expected).norm() / expected.norm() < 1e-5
-    other = plain_resnet50(state, batch, "3x3" if stride_in == "1x1" else "1x1")
+    other = plain_resnet50(state, normalised(batch), "3x3" if stride_in == "1x1" else "1x1")
     assert (got - other).norm() / other.norm() > 1e-2  # the placement matters, and shows in the identity
-    assert f"stride-in-{stride_in}" in backbone.identity
+    assert f"stride-in-{stride_in}" in backbone.identity.text
 
 
 def test_logits_are_the_head_on_the_pooled_features(state):
-    batch = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
-    pooled = backbones.create("resnet50", weights=state)(batch)
-    logits = backbones.create("resnet50", weights=state, layer="logits")(batch)
+    batch = random_pictures(2, 64)
+    pooled = see(make("resnet50", weights=state), batch)
+    logits = see(make("resnet50", weights=state, layer="logits"), batch)
     torch.testing.assert_close(logits, pooled @ state["fc.weight"].T + state["fc.bias"], rtol=1e-4, atol=1e-4)
 
 
 def test_joined_is_the_third_stage_before_the_pooled_features(state):
-    pooled, joined = (backbones.create("resnet50", weights=state, layer=layer) for layer in ("pooled", "joined"))
+    pooled, joined = (make("resnet50", weights=state, layer=layer) for layer in ("pooled", "joined"))
     seen = []
-    pooled.network.layer3.register_forward_hook(lambda module, inputs, output: seen.append(output.clone()))
-    batch = torch.randn(2, 3, 64, 64, generator=torch.Generator().manual_seed(1))
-    expected, got = pooled(batch), joined(batch)
+    hooked = pooled._module.layer3.register_forward_hook(lambda module, inputs, output: seen.append(output.clone()))
+    pictures = random_pictures(2, 64)
+    expected, got = see(pooled, pictures), see(joined, pictures)
+    hooked.remove()
     assert joined.dim == 1024 + 2048 == got.shape[1]
-    assert torch.equal(got[:, :1024], seen[0].mean((2, 3)))
-    assert torch.equal(got[:, 1024:], expected)
-    assert joined.identity == pooled.identity.replace(":pooled,", ":joined,")
+    torch.testing.assert_close(got[:, :1024], seen[0].mean((2, 3)))
+    torch.testing.assert_close(got[:, 1024:], expected)
+    assert joined.identity.text == pooled.identity.text.replace(":pooled,", ":joined,")
 
 
 def test_where_the_stride_goes_when_nobody_says(state, tmp_path):
@@ -97,13 +99,13 @@ def test_where_the_stride_goes_when_nobody_says(state, tmp_path):
     save_file(headless, tmp_path / "mine.safetensors", metadata={"stride_in": "1x1"})
 
     def identity(file, **options):
-        return backbones.create("resnet50", weights=tmp_path / file, **options).identity
+        return make("resnet50", weights=tmp_path / file, **options).identity.text
 
     assert "stride-in-3x3" in identity("resnet50-0676ba61.pth")
     assert "stride-in-1x1" in identity("resnet50_MSRA.pth")
     assert "stride-in-1x1" in identity("mine.safetensors")
     assert "stride-in-3x3" in identity("mine.safetensors", stride_in="3x3")
-    with pytest.raises(BackboneError, match="'2x2'"):
+    with pytest.raises(EncoderError, match="'2x2'"):
         identity("mine.safetensors", stride_in="2x2")
 
 
@@ -117,7 +119,7 @@ def weights_folder():
 
 def test_the_original_weights_know_an_albatross(weights_folder, albatrosses, probability_of_albatross):
     path = weights_folder / "resnet50_msra.safetensors"
-    right, sure = probability_of_albatross(backbones.create("resnet50", weights=path, layer="logits"), albatrosses)
+    right, sure = probability_of_albatross(make("resnet50", weights=path, layer="logits"), albatrosses)
     assert right >= 0.8
-    wrong_stride = backbones.create("resnet50", weights=path, layer="logits", stride_in="3x3")
+    wrong_stride = make("resnet50", weights=path, layer="logits", stride_in="3x3")
     assert probability_of_albatross(wrong_stride, albatrosses)[1] < sure - 0.1

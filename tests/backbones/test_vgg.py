@@ -1,10 +1,11 @@
 import pytest
 import torch
 from safetensors.torch import load_file
+from seeing import normalised, random_pictures, see
 from torch.nn import functional
 
-from engram import backbones
-from engram.backbones import BackboneError
+from engram.backbones.registry import make
+from engram.encoders.base import EncoderError
 
 # Where torchvision numbers the convolutions, and where a max pooling comes before one: written out, not derived.
 VGG16 = {"conv": (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28), "pool_before": (5, 10, 17, 24)}
@@ -50,59 +51,56 @@ def random_state(layout, last, fc1=False):
 def test_real_features_of_real_images_agree_with_a_plain_forward(
     name, file, layout, last, shared_weights, cifar_images
 ):
-    backbone = backbones.create(name, weights=shared_weights / file)
-    pixels = torch.from_numpy(cifar_images).permute(0, 3, 1, 2)
+    backbone = make(name, weights=shared_weights / file)
     assert backbone.preprocess.fits(32, 32)  # CIFAR-100 at its native size, as in the paper
-    got = backbone(backbone.preprocess.normalise(pixels))
+    got = see(backbone, cifar_images)
 
-    mean = torch.tensor([0.485, 0.456, 0.406]).view(1, 3, 1, 1)
-    std = torch.tensor([0.229, 0.224, 0.225]).view(1, 3, 1, 1)
     state = load_file(shared_weights / file)
-    expected = plain_vgg(state, layout, (pixels.float() / 255 - mean) / std, last).reshape(len(pixels), -1)
+    expected = plain_vgg(state, layout, normalised(cifar_images), last).flatten(1)
 
-    assert got.shape == (len(pixels), 8192) == (len(pixels), backbone.dim)
+    assert got.shape == (len(cifar_images), 8192) == (len(cifar_images), backbone.dim)
     assert (got - expected).norm() / expected.norm() < 1e-5
     assert (got - expected).abs().max() / expected.abs().max() < 1e-5
     rms = got.square().mean().sqrt().item()
     assert 5 < rms < 9  # over all of CIFAR-100 it is 6.83 for both files
-    assert backbone.identity.startswith(f"{name}:conv4_1@32:sha256-")
+    assert backbone.identity.text.startswith(f"{name}:conv4_1@32:sha256-")
 
 
 @pytest.mark.parametrize(("name", "layout", "last"), [("vgg16", VGG16, 17), ("vgg19", VGG19, 19)])
 def test_conv4_1_at_another_size_ignores_what_lies_beyond(name, layout, last):
     whole = random_state(layout, last=34)
-    backbone = backbones.create(name, weights=whole, size=48)
-    batch = torch.randn(2, 3, 48, 48, generator=torch.Generator().manual_seed(1))
+    backbone = make(name, weights=whole, size=48)
+    batch = random_pictures(2, 48)
     assert backbone.dim == 512 * 6 * 6
-    expected = plain_vgg(whole, layout, batch, last).flatten(1)
-    assert (backbone(batch) - expected).norm() / expected.norm() < 1e-5
+    expected = plain_vgg(whole, layout, normalised(batch), last).flatten(1)
+    assert (see(backbone, batch) - expected).norm() / expected.norm() < 1e-5
     cut = random_state(layout, last)
     assert len(cut) < len(whole)
-    assert backbones.create(name, weights=cut, size=48).identity == backbone.identity
+    assert make(name, weights=cut, size=48).identity.text == backbone.identity.text
 
 
 def test_fc1_is_4096_features_after_the_first_fully_connected_layer():
     state = random_state(VGG16, last=34, fc1=True)
-    backbone = backbones.create("vgg16", weights=state, layer="fc1")
+    backbone = make("vgg16", weights=state, layer="fc1")
     assert (backbone.dim, backbone.preprocess.size, backbone.preprocess.resize) == (4096, 224, "shorter")
-    batch = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(1))
-    maps = functional.max_pool2d(plain_vgg(state, VGG16, batch, last=34), 2)
+    batch = random_pictures(1, 224)
+    maps = functional.max_pool2d(plain_vgg(state, VGG16, normalised(batch), last=34), 2)
     assert maps.shape == (1, 512, 7, 7)
     expected = functional.relu(maps.flatten(1) @ state["classifier.0.weight"].T + state["classifier.0.bias"])
-    got = backbone(batch)
+    got = see(backbone, batch)
     assert got.shape == (1, 4096)
     torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
-    assert backbone.identity.startswith("vgg16:fc1@224:sha256-")
+    assert backbone.identity.text.startswith("vgg16:fc1@224:sha256-")
 
 
 def test_the_wrong_vgg_is_refused_and_the_keys_named(shared_weights):
-    with pytest.raises(BackboneError, match=r"features\.16\.bias, features\.16\.weight|features\.16\.weight") as error:
-        backbones.create("vgg19", weights=shared_weights / "vgg16_torchvision_conv4_1.safetensors")
+    with pytest.raises(EncoderError, match=r"features\.16\.bias, features\.16\.weight|features\.16\.weight") as error:
+        make("vgg19", weights=shared_weights / "vgg16_torchvision_conv4_1.safetensors")
     assert "vgg16_torchvision_conv4_1.safetensors" in str(error.value)
 
 
 def test_bad_options():
-    with pytest.raises(BackboneError, match="'conv5_1'"):
-        backbones.create("vgg16", weights={}, layer="conv5_1")
-    with pytest.raises(BackboneError, match="at least 8 pixels"):
-        backbones.create("vgg16", weights={}, size=4)
+    with pytest.raises(EncoderError, match="'conv5_1'"):
+        make("vgg16", weights={}, layer="conv5_1")
+    with pytest.raises(EncoderError, match="at least 8 pixels"):
+        make("vgg16", weights={}, size=4)

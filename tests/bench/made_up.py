@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from engram.methods import METHODS
+from engram.bench.learners import METHODS
 
 
 def named(method: str) -> dict[str, Any]:

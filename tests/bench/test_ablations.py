@@ -10,9 +10,9 @@ import torch
 from PIL import Image
 
 from engram.bench.presets import load_preset
+from engram.learners.trying import blobs
 from engram.paper.outliers import inliers
 from engram.paper.prototypes import Prototypes, PrototypesConfig
-from engram.testing import blobs
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -27,6 +27,7 @@ def learner(**changes) -> Prototypes:
 
 def outlying() -> tuple[np.ndarray, list[str]]:
     X, y = blobs(["a", "b"], seed=5)
+    X = X.astype(np.float64)
     X[0] += 60
     return X, y
 

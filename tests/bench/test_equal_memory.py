@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from engram.bench import drawing
+from engram.bench.learners import METHODS
 from engram.bench.presets import load_preset
-from engram.methods import METHODS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

@@ -1,7 +1,7 @@
 """Class orders, tasks and Ψ against hand-made sequences."""
 
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 import numpy as np
@@ -11,27 +11,33 @@ import torch
 from engram.bench.metrics import psi
 from engram.bench.offline import Recipe, offline_ideal
 from engram.bench.protocol import Samples, TaskResult, accuracies, class_order, run, split_tasks
-from engram.learner import MemoryTable
-from engram.methods import METHODS
-from engram.paper.prototypes import Prototypes, PrototypesConfig
-from engram.testing import blobs
+from engram.learners.base import Answers
+from engram.learners.ncm import NCM
+from engram.learners.trying import blobs
+from engram.paper.prototypes import Method, Prototypes
 
 
 def samples(labels: list[str], seed: int = 0) -> Samples:
     X, y = blobs(labels, seed=seed)
-    return Samples(torch.from_numpy(X.astype(np.float32)), y)
+    return Samples(torch.from_numpy(X.astype(np.float32)), np.asarray(y))
 
 
-class Parrot:
-    """Answers what it was told to."""
+@dataclass(frozen=True, eq=False)
+class Parrot(NCM):
+    """Answers what it was told to, task by task; a sample is its own position."""
 
-    about = Prototypes.about
+    said: tuple[str, ...] = ()
 
-    def __init__(self, answers: list[str]) -> None:
-        self.answers = np.asarray(answers)
+    @property
+    def labels(self):
+        return ("a", "b", "c", "d")
 
-    def predict(self, X: torch.Tensor) -> np.ndarray:
-        return self.answers[X[:, 0].numpy()]
+    def learn(self, x, y, tell=None):
+        return replace(self, updates=self.updates + 1)
+
+    def answer(self, x, k=1, candidates=None, temperature=None):
+        said = np.array(list(self.said[max(0, self.updates - 1)]))
+        return Answers(self.rows(said[x[:, 0].astype(int)].tolist())[:, None], None, None, None)
 
 
 def test_psi_of_a_hand_made_sequence():
@@ -51,7 +57,7 @@ def test_psi_of_a_hand_made_sequence():
 def test_accuracies_are_on_their_own_classes_against_all_seen():
     y = np.array(["a", "a", "b", "b", "c", "c", "d", "d"])
     test = Samples(torch.arange(8)[:, None], y)
-    learner = Parrot(["a", "c", "b", "b", "c", "a", "a", "a"])
+    learner = replace(Parrot.new(), said=("acbbcaaa",))
     tasks = [["a", "b"], ["c"], ["d"]]
     assert accuracies(learner, test, tasks[:2]) == ([3 / 4, 1 / 2], pytest.approx(4 / 6))
     assert accuracies(learner, test, tasks) == ([3 / 4, 1 / 2, 0.0], 4 / 8)
@@ -74,21 +80,25 @@ def test_tasks():
 def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
     train, test = samples(["a", "b", "c", "d"]), samples(["a", "b", "c", "d"], seed=1)
     tasks = [["a", "c"], ["d"], ["b"]]
-    config = PrototypesConfig(layers=(16, 8), base_epochs=20, base_rate=1e-2, increment_epochs=3, feature_rms=1.0)
+    config = {"layers": (16, 8), "base_epochs": 20, "base_rate": 1e-2, "increment_epochs": 3, "feature_rms": 1.0}
     shown: list[set[str]] = []
 
-    class Watched(Prototypes):
-        def learn(self, X, y, progress=None):
-            shown.append(set(y))
-            super().learn(X, y, progress)
+    class Watched(Method):
+        kind = Prototypes
 
-    learner = Watched(config, device="cpu")
-    results = list(run(learner, train, test, tasks[:2]))
-    results += run(learner, train, test, tasks, best=results[-1].best)
+        def learn(self, x, y, tell=None):
+            shown.append(set(y))
+            return super().learn(x, y, tell)
+
+    learner, results = Watched.new(config).on("cpu"), []
+    for first in (tasks[:2], tasks):
+        course = list(run(learner, train, test, first, best=results[-1].best if results else ()))
+        learner = course[-1][0]
+        results += [result for _, result in course]
     assert shown == [{"a", "c"}, {"d"}, {"b"}]
     assert [(r.task, r.classes_seen) for r in results] == [(0, 2), (1, 3), (2, 4)]
     assert results[-1].alpha_all > 0.9
-    at_once = list(run(Prototypes(config, device="cpu"), train, test, tasks))
+    at_once = [result for _, result in run(Method.new(config).on("cpu"), train, test, tasks)]
     assert [replace(r, seconds=0, peak_memory_bytes=0) for r in results] == [
         replace(r, seconds=0, peak_memory_bytes=0) for r in at_once
     ]
@@ -97,29 +107,18 @@ def test_a_run_shows_each_task_its_own_data_only_and_can_be_continued():
 def test_forgetting_is_the_best_accuracy_ever_had_less_the_one_now():
     y = np.array(["a"] * 4 + ["b"] * 4 + ["c"] * 4)
     test = Samples(torch.arange(12)[:, None], y)
-    answers = ["aaab bbba cccc", "aabb bbba cccc", "cabb bbbb cccc"]  # after each task; columns as y
-
-    class Scripted(Prototypes):
-        def learn(self, X, y, progress=None):
-            self.tasks_learned += 1
-
-        def predict(self, X):
-            said = np.array(list(answers[self.tasks_learned - 1].replace(" ", "")))
-            return said[X[:, 0].numpy()]
-
-        def memory(self):
-            return MemoryTable()
-
-    results = list(run(Scripted(device="cpu"), test, test, [["a"], ["b"], ["c"]]))
+    said = ("aaabbbbacccc", "aabbbbbacccc", "cabbbbbbcccc")  # after each task; columns as y
+    learner = replace(Parrot.new(), said=said)
+    results = [result for _, result in run(learner, test, test, [["a"], ["b"], ["c"]])]
     # a: 3/4, 2/4, 1/4; b: 3/4, 4/4; c: 4/4
     assert [r.forgetting for r in results] == pytest.approx([0, 1 / 4, ((3 / 4 - 1 / 4) + (3 / 4 - 4 / 4)) / 2])
     assert results[-1].best == [3 / 4, 1.0, 1.0]
 
 
 def test_a_machine_that_does_not_count_memory_says_nothing_of_it(monkeypatch):
-    learner, data = METHODS["ncm"](device="cpu"), samples(["a", "b"])
+    learner, data = NCM.new(), samples(["a", "b"])
     monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
-    (result,) = run(learner, data, data, [["a", "b"]])
+    ((_, result),) = run(learner, data, data, [["a", "b"]])
     assert result.peak_memory_bytes == 0
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from engram.bench import tables
+from engram.bench.learners import METHODS
 from engram.bench.results import verdict
-from engram.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))

@@ -1,17 +1,19 @@
 """The protocol with a learner whose answers are known beforehand, and α_ideal where the test labels are nonsense."""
 
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
 import numpy as np
 import pytest
 import torch
 
+from engram.bench.learners import METHODS
 from engram.bench.metrics import confusion, psi
 from engram.bench.offline import Recipe, offline_ideal
 from engram.bench.protocol import Samples, answers, run
-from engram.learner import MemoryTable
-from engram.methods import METHODS
-from engram.testing import blobs
+from engram.learners.base import Answers
+from engram.learners.ncm import NCM
+from engram.learners.trying import blobs
 
 # Two base classes, then one class at a time; of every class another number of test samples.
 TASKS = [["a", "b"], ["c"], ["d"], ["e"]]
@@ -26,23 +28,26 @@ SCRIPT = [
 BASE, NEW, ALL = [8 / 10, 5 / 10, 4 / 10, 6 / 10], [8 / 10, 3 / 4, 1 / 1, 3 / 5], [8 / 10, 8 / 14, 6 / 15, 10 / 20]
 
 
-class Scripted(METHODS["ncm"]):
-    """Answers what the script says, and remembers what it was asked. It keeps no state worth the name."""
+@dataclass(frozen=True, eq=False)
+class Scripted(NCM):
+    """Answers what the script says, and notes what it was asked. It keeps no state worth the name."""
 
-    def learn(self, X, y, progress=None):
-        assert set(y) == set(TASKS[self.tasks_learned]), "a task sees its own classes"
-        assert (X[:, 0] < 0).all(), "no test sample is learned"
-        self.tasks_learned += 1
-        self._labels = [label for task in TASKS[: self.tasks_learned] for label in task]
-        self.asked: list[object] = []
+    asked: list[object] = field(default_factory=list)
 
-    def predict(self, X, among=None):
-        assert (X[:, 0] >= 0).all(), "no training sample is asked"
-        self.asked.append(among)
-        return letters(SCRIPT[self.tasks_learned - 1])[X[:, 0].int().numpy()]
+    @property
+    def labels(self):
+        return tuple(label for task in TASKS[: self.updates] for label in task)
 
-    def memory(self):
-        return MemoryTable()
+    def learn(self, x, y, tell=None):
+        assert set(y) == set(TASKS[self.updates]), "a task sees its own classes"
+        assert (x[:, 0] < 0).all(), "no test sample is learned"
+        return replace(self, updates=self.updates + 1, asked=[])
+
+    def answer(self, x, k=1, candidates=None, temperature=None):
+        assert (x[:, 0] >= 0).all(), "no training sample is asked"
+        self.asked.append(candidates)
+        said = letters(SCRIPT[self.updates - 1])[x[:, 0].astype(int)]
+        return Answers(self.rows(said.tolist())[:, None], None, None, None)
 
 
 def letters(text: str) -> np.ndarray:
@@ -55,9 +60,9 @@ def samples(text: str, first: int, step: int = 1) -> Samples:
 
 
 def test_the_accuracies_after_every_task_are_those_of_the_script():
-    learner = Scripted(device="cpu")
     train = samples("aabbccddee", first=-1, step=-1)
-    results = list(run(learner, train, samples(TEST, first=0), TASKS))
+    course = list(run(Scripted.new(), train, samples(TEST, first=0), TASKS))
+    learner, results = course[-1][0], [result for _, result in course]
     assert [result.alpha_base for result in results] == pytest.approx(BASE)
     assert [result.alpha_new for result in results] == pytest.approx(NEW)
     assert [result.alpha_all for result in results] == pytest.approx(ALL)
@@ -68,9 +73,7 @@ def test_the_accuracies_after_every_task_are_those_of_the_script():
 
 
 def test_the_confusions_are_those_of_the_script():
-    learner = Scripted(device="cpu")
-    learner.tasks_learned = len(TASKS)
-    learner.asked = []
+    learner = replace(Scripted.new(), updates=len(TASKS))
     test = samples(TEST, first=0)
     said = confusion(answers(learner, test, TASKS), test, "abcde")
     assert said["labels"] == list("abcde")
@@ -81,8 +84,8 @@ def test_only_a_learner_that_is_told_the_task_is_asked_among_its_classes():
     class Told(Scripted):
         about = METHODS["hat"].about
 
-    learner = Told(device="cpu")
-    list(run(learner, samples("aabbccddee", first=-1, step=-1), samples(TEST, first=0), TASKS))
+    train = samples("aabbccddee", first=-1, step=-1)
+    *_, (learner, _) = run(Told.new(), train, samples(TEST, first=0), TASKS)
     assert learner.asked == TASKS
 
 
@@ -94,7 +97,7 @@ GOOD, USELESS = Recipe(hidden=16, epochs=20, rate=1e-2), Recipe(hidden=16, epoch
 def drawn(seed: int, noise: float = 0.0) -> Samples:
     X, y = blobs(["a", "b", "c"], n=40, seed=seed)
     X = X + np.random.default_rng(seed).normal(size=X.shape) * noise
-    return Samples(torch.from_numpy(X.astype(np.float32)), y)
+    return Samples(torch.from_numpy(X.astype(np.float32)), np.asarray(y))
 
 
 def test_where_test_labels_are_nonsense_the_recipe_is_the_same_and_the_ideal_is_nothing():

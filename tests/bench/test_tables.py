@@ -13,13 +13,13 @@ from engram.bench import drawing, published, tables, units
 from engram.bench.drawing import move_apart
 from engram.bench.figures import curves
 from engram.bench.inputs import load_features
+from engram.bench.learners import METHODS
 from engram.bench.presets import Preset, load_preset
 from engram.bench.results import MARKS, group, judge, load, verdict
 from engram.bench.results_file import read_results, write_json
 from engram.bench.runner import Bench, run_bench
 from engram.bench.schema import PSI
 from engram.bench.tables import comparable, in_order, write_tables
-from engram.methods import METHODS
 
 SMALL = {
     "1nn": (),

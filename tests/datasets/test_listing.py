@@ -2,7 +2,8 @@
 
 import pytest
 
-from engram.datasets import DataError, read_listing
+from engram.datasets.dataset import DataError
+from engram.datasets.listing import read_listing
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ def packaged() -> Path:
 
 
 def test_names():
-    assert names() == ["efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"]
+    assert {"efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2"} <= set(names())
     assert parse("efficientnet_lite2:mirror") == ("efficientnet_lite2", "pooled", True)
     assert parse("efficientnet_lite2:logits:mirror") == ("efficientnet_lite2", "logits", True)
 

@@ -1,124 +1,102 @@
-"""What answers: the one place that knows the implementation behind a model file, so that another can be compared.
+"""Asks a model all that is compared: `recipes.py` says how each file of `older/` was taught.
 
-`recipes.py` says how each file of `older/` was taught; `make_older.py` wrote them, and beside each what it answered.
-Another implementation is checked against them once it is in `IMPLEMENTATIONS`.
+The versions before wrote them, in torch, and beside each what it answered.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
-import torch
 from recipes import RECIPES, Labels, Recipe
 
-from engram import IncrementalClassifier
-from engram.images import extract
-from engram.methods.imagenet import BesideImageNet
+from engram.images.stream import encode_all
+from engram.model import Model
 
 OLDER = Path(__file__).parent / "older"
 TOLERANCE = 1e-4  # of the largest number
+ROUNDED = 3e-3  # what 16 bits are rounded to is drawn at random, otherwise than it was
 MOST_LEFT_OUT = 30  # samples
 
 
-class Subject(Protocol):
-    """One model of an implementation."""
-
-    @classmethod
-    def open(cls, path: Path) -> Self: ...
-
-    @classmethod
-    def teach(cls, recipe: Recipe, **settings: Any) -> Self: ...
-
-    def learn(self, X: Any, y: Labels) -> None: ...
-
-    def merge(self, other: Self) -> Self: ...
-
-    def subtract(self, other: Self) -> Self: ...
-
-    def answers(self, X: Any, lesson: tuple[Any, Labels]) -> dict[str, Any]: ...
-
-
 @dataclass
-class Estimator:
-    """The scikit-learn estimator over torch."""
+class Subject:
+    """One model, opened or taught."""
 
-    clf: IncrementalClassifier
+    model: Model
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        return cls(IncrementalClassifier.load(path, device="cpu"))
+        return cls(Model.load(path))
 
     @classmethod
-    def teach(cls, recipe: Recipe, **settings: Any) -> Self:
-        config = {**recipe.settings, **settings}
-        clf = IncrementalClassifier(recipe.method, config=config, random_state=recipe.seed, device="cpu")
+    def teach(cls, recipe: Recipe) -> Self:
+        seed = int(np.random.RandomState(recipe.seed).randint(2**31 - 1))  # as the estimator draws it
+        model = Model.new(recipe.method, recipe.settings, seed=seed)
         if recipe.head:
-            learner, random = BesideImageNet(config=BesideImageNet.configure(config), device="cpu"), np.random
-            weight = random.RandomState(5).randn(len(recipe.head), recipe.d - 8).astype(np.float32)
-            bias = random.RandomState(6).randn(len(recipe.head)).astype(np.float32)
-            learner.adopt(recipe.head, torch.from_numpy(weight), torch.from_numpy(bias), recipe.d)
-            clf.learner_, clf._recorded, clf.n_features_in_ = learner, None, recipe.d
-            clf.notes_, clf.examples_ = {}, {}
-        for number, (X, y) in enumerate(recipe.taught()):
+            weight = np.random.RandomState(5).randn(len(recipe.head), recipe.d - 8).astype(np.float32)
+            bias = np.random.RandomState(6).randn(len(recipe.head)).astype(np.float32)
+            model = replace(model, learner=model.learner.adopt(recipe.head, weight, bias, recipe.d))
+        for X, y in recipe.taught():
             if recipe.summed:
-                elsewhere = clf.blank()
-                elsewhere.learn(X, y)
-                clf.absorb(elsewhere)
+                model = model.absorb(model.empty().learn(X, y))
             else:
-                clf.partial_fit(X, y)
-            if recipe.keeps == "lessons":
-                clf.keep_lesson(number, X, y)
+                model, _ = model.learn(X, y)
         for what, *labels in recipe.then:
-            getattr(clf, what)(*labels)
-        return cls(clf)
+            model = getattr(model, what)(*labels)
+        return cls(model)
 
     def learn(self, X: Any, y: Labels) -> None:
-        self.clf.partial_fit(X, y)
+        self.model, _ = self.model.learn(self._features(X), y)
 
     def merge(self, other: Self) -> Self:
-        return type(self)(self.clf.merge(other.clf))
+        return type(self)(self.model.merge(other.model))
 
     def subtract(self, other: Self) -> Self:
-        return type(self)(self.clf.subtract(other.clf))
+        return type(self)(self.model.subtract(other.model))
+
+    def _features(self, X: Any) -> Any:
+        return encode_all(X, self.model.open_encoder()).features if isinstance(X, list) else X
 
     def answers(self, X: Any, lesson: tuple[Any, Labels]) -> dict[str, Any]:
-        clf, known = self.clf, set(self.clf.learned_order_) - set(self.clf.built_in_)
-        if isinstance(X, list):
-            X = extract(X, clf.backbone_, device="cpu").values
-        best, below, familiarity = clf.nearest(X, 3), clf.unknown_below(), clf.familiarity(X)
-        unknown = np.zeros(len(X), bool) if below is None else familiarity < below
+        model, learner, known, features = self.model, self.model.learner, set(self.model.labels), self._features(X)
+        best, scores, counts = model.answer(features, 3), learner.score(features), learner.counts()
+        familiarity = scores.values.max(axis=1) if scores.novelty is None else -scores.novelty
+        above = [model.unknown_above(share) for share in (0.05, 0.2)]
+        unknown = np.zeros(len(X), bool) if above[0] is None else -familiarity > above[0]
         judged = [i for i, label in enumerate(lesson[1]) if label in known]
-        left_out = clf.leave_one_out(_pick(lesson[0], judged), [lesson[1][i] for i in judged]) if judged else None
+        left_out = rows = None
+        if judged and model.leaves_out and learner.can_learn:
+            X_judged = model.checked(self._features(_pick(lesson[0], judged)))
+            left_out = learner.judged(X_judged, [lesson[1][i] for i in judged])[1].values.astype(np.float64)
+            rows = left_out.argmax(axis=1)
+            left_out = np.exp((left_out - left_out.max(axis=1, keepdims=True)) / scores.temperature)
         return {
-            "labels": clf.learned_order_,
-            "counts": clf.learner_.counts(),
-            "temperature": clf.learner_.temperature,
-            "unknown_below": [below, clf.unknown_below(0.2)],
-            "answers": [None if no else a for no, a in zip(unknown.tolist(), best.labels[:, 0].tolist(), strict=True)],
-            "scores": clf.learner_.scores(X),
+            "labels": list(learner.labels),
+            "counts": None if counts is None else counts.tolist(),
+            "temperature": scores.temperature,
+            "unknown_below": [None if one is None else -one for one in above],
+            "answers": [None if no else learner.labels[row] for no, row in zip(unknown, best.rows[:, 0], strict=True)],
+            "scores": scores.values,
             "probabilities": best.probabilities,
             "familiarity": familiarity,
-            "left_out": None if left_out is None else left_out.answers.tolist(),
-            "left_out_probabilities": None if left_out is None else left_out.probabilities,
+            "left_out": None if rows is None else [learner.labels[row] for row in rows],
+            "left_out_probabilities": None if left_out is None else 1 / left_out.sum(axis=1),
         }
-
-
-IMPLEMENTATIONS: dict[str, type[Subject]] = {"estimator": Estimator}
 
 
 def _pick(X: Any, rows: Sequence[int]) -> Any:
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
 
 
-def make(kind: type[Subject], name: str, **settings: Any) -> Subject:
-    """A model by its recipe; the parts of another are opened, or with `settings` made, too."""
+def make(name: str) -> Subject:
+    """A model by its recipe; the parts of another are opened."""
     recipe = RECIPES[name]
     if not recipe.of:
-        return kind.teach(recipe, **settings)
-    parts = [make(kind, one, **settings) if settings else kind.open(OLDER / f"{one}.engram") for one in recipe.of]
+        return Subject.teach(recipe)
+    parts = [Subject.open(OLDER / f"{one}.engram") for one in recipe.of]
     return parts[0].subtract(parts[1]) if name.endswith("-subtracted") else parts[0].merge(*parts[1:])
 
 
@@ -142,6 +120,11 @@ def expected(name: str) -> dict[str, Any]:
     return dict(json.loads((OLDER / f"{name}.json").read_text()))
 
 
+def rounded(tolerance: Mapping[str, float]) -> dict[str, float]:
+    """What was measured of one draw, or what another may make of it."""
+    return {name: max(ROUNDED, value) for name, value in tolerance.items()}
+
+
 def largest_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, float]:
     """Of each number that is compared, in parts of the largest."""
     apart = {}
@@ -149,7 +132,8 @@ def largest_differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> 
         one, other = np.array(found[name], float), np.array(wanted[name], float)
         assert one.shape == other.shape, name
         if not np.isnan(other).all():
-            apart[name] = float(np.nanmax(abs(one - other)) / max(np.nanmax(abs(other)), 1e-9))
+            scale = wanted["familiarity"] if name == "unknown_below" else other  # of which that is a threshold
+            apart[name] = float(np.nanmax(abs(one - other)) / max(np.nanmax(np.abs(scale)), 1e-9))
     return apart
 
 

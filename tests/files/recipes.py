@@ -89,7 +89,7 @@ def _recipes() -> dict[str, Recipe]:
         alike = {key: value for key, value in about.items() if key in ("method", "settings")}
         recipes[name] = Recipe(**about)
         recipes[f"{name}-other"] = Recipe(**about | {"lessons": ("be",), "n": 5, "then": ()})
-        recipes[f"{name}-merged"] = Recipe(**alike, lessons=(), of=(name, f"{name}-other"))
+        recipes[f"{name}-merged"] = Recipe(**alike, lessons=(), of=(name, f"{name}-other"), again=name != "ranpac")
         if name in (*bits, "slda", "ncm"):
             recipes[f"{name}-subtracted"] = Recipe(**alike, lessons=(), of=(f"{name}-merged", f"{name}-other"))
     return recipes | {

@@ -5,7 +5,7 @@ import sys
 import pytest
 from films import RATE, av, film
 
-from engram.images import ImageError
+from engram.images.decode import ImageError
 from engram.images.film import frames
 
 COLOURS = ["red", "red", "blue", "blue"]  # a second each

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from awkward import readable, unreadable
 
-from engram import backbones
-from engram.images import extract
+from engram.encoders.registry import create
+from engram.images.stream import encode_all
 
 GOLDENS = Path(__file__).parent / "golden_features.npz"
 NETWORKS = ("efficientnet_lite0", "efficientnet_lite1", "efficientnet_lite2")
@@ -21,8 +21,7 @@ STEPS, SIGNS, TOLERANCE = 32767, 32, 1e-4
 
 
 def features(name, images):
-    """Features of pictures, as whoever extracts them makes them."""
-    return extract(images, backbones.create(name), device="cpu", strict=True).values
+    return encode_all(images, create(name, draft=False), strict=True).features
 
 
 def shorten(values):
@@ -53,9 +52,9 @@ def test_pooled_features_are_the_last_of_the_joined_ones():
 
 def test_what_cannot_be_read_is_named_and_the_rest_goes_on():
     files = [*unreadable().values(), readable()["tiny"]]
-    found = extract(files, backbones.create("efficientnet_lite0"), device="cpu")
+    found = encode_all(files, create("efficientnet_lite0"))
     assert found.kept.tolist() == [len(files) - 1]
-    assert len(found.skipped) == len(files) - 1
+    assert len(found.unreadable) == len(files) - 1
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engram.images import ImageError, load_image
+from engram.images.decode import ImageError, load_image
 
 RNG = np.random.default_rng(0)
 

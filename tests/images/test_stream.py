@@ -10,10 +10,9 @@ import pytest
 from fake_encoder import FakeEncoder
 from PIL import Image
 
-from engram import backbones
 from engram.encoders.base import Preprocess
-from engram.images import extraction
 from engram.images.crop import Crop
+from engram.images.decode import ImageError
 from engram.images.stream import check_sources, cores, encode, encode_all, prepare
 
 RNG = np.random.default_rng(0)
@@ -55,39 +54,6 @@ def test_a_crop_is_encoded_in_place_of_its_picture(tmp_path):
     np.testing.assert_array_equal(found, expected)
 
 
-def awkward() -> dict[str, bytes]:
-    colour, grey = Image.fromarray(noise(1, 41, 63)[0]), Image.fromarray(noise(1, 41, 63)[0, ..., 0])
-    turned = Image.Exif()
-    turned[0x0112] = 6
-    deep = Image.fromarray(RNG.integers(0, 65536, (30, 9), dtype=np.uint16))
-    return {
-        "jpeg": saved(colour, "JPEG"),
-        "progressive": saved(colour, "JPEG", progressive=True, quality=30),
-        "turned": saved(colour, "JPEG", exif=turned),
-        "cmyk": saved(colour.convert("CMYK"), "JPEG"),
-        "grey": saved(grey),
-        "one bit": saved(grey.convert("1")),
-        "palette": saved(colour.convert("P"), "GIF", transparency=3),
-        "transparent": saved(Image.merge("RGBA", (*colour.split(), grey))),
-        "grey, transparent": saved(Image.merge("LA", (grey, grey))),
-        "16 bits": saved(deep),
-        "floats": saved(Image.fromarray(RNG.random((12, 40), np.float32)), "TIFF"),
-        "one pixel": saved(colour.crop((0, 0, 1, 1))),
-        "one row": saved(colour.crop((0, 0, 63, 1))),
-        "tall": saved(colour.resize((7, 300))),
-        "its own size": saved(colour.resize((224, 224))),
-        "animated": saved(colour, "GIF", save_all=True, append_images=[grey.convert("RGB")]),
-        "webp": saved(colour, "WEBP"),
-    }
-
-
-@pytest.mark.parametrize("spec", [{"size": 224, "interpolation": "bicubic"}, {"size": 24, "resize_to": 30}])
-def test_pixels_are_those_of_before(spec):
-    for name, content in awkward().items():
-        before = extraction.prepare(content, backbones.Preprocess(**spec)).pixels
-        np.testing.assert_array_equal(prepare(content, Preprocess(**spec)), before.transpose(1, 2, 0), name)
-
-
 @pytest.mark.parametrize("threads", [1, 3])
 def test_what_cannot_be_read_is_told_and_the_rest_keeps_its_order(threads, tmp_path):
     arrays, encoder = noise(11), FakeEncoder()
@@ -99,6 +65,11 @@ def test_what_cannot_be_read_is_told_and_the_rest_keeps_its_order(threads, tmp_p
     assert [one.name for one in found.unreadable] == ["image 0", str(tmp_path / "missing.jpg"), "image 5", "image 10"]
     assert all(one.reason for one in found.unreadable)
     np.testing.assert_array_equal(found.features, encode_all(arrays[found.kept], encoder).features)
+
+
+def test_who_is_strict_is_told_of_the_first_that_cannot_be_read():
+    with pytest.raises(ImageError, match="image 2"):
+        encode_all([*noise(2), b"words", b""], FakeEncoder(), strict=True, threads=1)
 
 
 def test_nothing_readable_and_nothing_at_all():
@@ -138,7 +109,24 @@ def test_who_takes_them_slowly_slows_the_work_down():
     batches = encode(sources, FakeEncoder(), threads=2)
     next(batches)
     assert not sources.many.wait(0.2)  # two batches of two pictures are begun for each thread
+    before = threading.active_count()
     batches.close()
+    assert threading.active_count() == before - 2
+    assert len(sources.read) <= 8
+
+
+def test_order_holds_when_later_batches_are_faster():
+    later, arrays = threading.Event(), noise(4)
+
+    def hold_the_first(pictures: np.ndarray) -> None:
+        if np.array_equal(pictures, first):
+            assert later.wait(10)
+        else:
+            later.set()
+
+    first = np.stack([prepare(array, Preprocess(size=16)) for array in arrays[:2]])
+    found = encode_all(arrays, FakeEncoder(before=hold_the_first), threads=2)
+    np.testing.assert_array_equal(found.features, encode_all(arrays, FakeEncoder()).features)
 
 
 def test_only_the_wanted_positions():

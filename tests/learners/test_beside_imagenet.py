@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engram.learners import testing
+from engram import testing
 from engram.learners.base import State
 from engram.learners.imagenet import BINS, LOST, BesideImageNet, _likeness_left_out
 from engram.learners.trying import blobs, predict, save_and_load

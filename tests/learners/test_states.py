@@ -198,7 +198,7 @@ def test_a_model_whose_method_is_missing_is_looked_at_and_says_so_when_it_is_ask
     one, (x, y) = absent(leaves_out=False, title="Theirs"), blobs("ab")
     assert (one.method, one.labels, one.counts().tolist()) == ("theirs", ("a", "b", "c"), [6, 6, 6])
     assert (one.described()["title"], one.described()["leaves_out"]) == ("Theirs", False)
-    assert (one.can_learn, one.seed, one.updates, one.n_features) == (False, 0, 2, 8)
+    assert (one.can_learn, one.seed, one.updates, one.n_features) == (True, 0, 2, 8)
     for impossible in (
         lambda: one.learn(x, y), lambda: one.score(x), lambda: one.answer(x), lambda: one.forget("a"),
         lambda: one.rename("a", "z"), lambda: Absent.from_state(one.state()),

@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from every import make
+from every import blobs
+from every import make_torch as make
 from sklearn.linear_model import Ridge
 
 from engram.peers.ranpac import solve
-from engram.testing import blobs
 
 
 def test_fecam_is_the_mahalanobis_distance_of_transformed_directions():

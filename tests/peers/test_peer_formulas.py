@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 import torch
-from every import make
+from every import blobs
+from every import make_torch as make
 from torch import Tensor
 
-from engram.learner import Progress
-from engram.methods.tensors import TensorLearner
+from engram.learners.base import Progress
+from engram.paper.tensors import TensorLearner
 from engram.peers import fearnet, growing, hat
 from engram.peers.ranpac import RIDGES
-from engram.testing import blobs
 
 Theta = Mapping[str, Tensor]
 TRAINED = (growing.BODY, growing.BODY_BIAS, growing.HEAD, growing.HEAD_BIAS)

@@ -17,7 +17,7 @@ def campaign(what: str, number: int, folder: Path, **environment: str) -> dict:
         [sys.executable, HERE / "faults.py", what, str(number), folder],
         capture_output=True,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", **environment},
     )
     assert process.returncode == 0, process.stderr
     return json.loads(process.stdout)
@@ -33,7 +33,7 @@ def faulty_disk(tmp_path_factory) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])])
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=[pytest.mark.slow, pytest.mark.timeout(3000)])])
 def test_killed_at_random_moments(kills, tmp_path):
     result = campaign("random", kills, tmp_path)
     assert result["kills"] == kills

@@ -11,7 +11,7 @@ import pytest
 from toys import paint
 
 from engram.errors import DamagedModelError, ModelFileError
-from engram.io import model_file
+from engram.files import model_file
 from engram.store import ModelStore
 from engram.store.lock import model_lock
 
@@ -40,7 +40,7 @@ def test_a_pipe_is_no_model(engram, tmp_path):
 
 @pytest.fixture(scope="module")
 def taught(tmp_path_factory) -> Path:
-    from engram.datasets import class_folders
+    from engram.datasets.folders import class_folders
     from engram.store import Plan, learn_classes
 
     folder = tmp_path_factory.mktemp("taught")
@@ -83,21 +83,7 @@ def test_notes_of_wrong_kinds_are_refused_when_they_are_read(where, value, taugh
         ModelStore(tmp_path / "m", device="cpu").read()
 
 
-@pytest.mark.parametrize("number", ["Infinity", "NaN", "1e999"])
-def test_a_header_that_is_not_finite_is_not_read(number, taught, tmp_path, monkeypatch):
-    tensors, header = model_file.read(taught)
-    header["notes"]["version"] = 123456789
-    dumps = json.dumps
-    with monkeypatch.context() as patch:  # signed by somebody who writes such numbers
-        patch.setattr(model_file, "_digest", lambda data: "x")
-        patch.setattr(model_file.json, "dumps", lambda *a, **k: dumps(*a, **k).replace("123456789", number))
-        patch.setattr(model_file, "read", lambda path: None)
-        model_file.write(tmp_path / "m", tensors, {k: v for k, v in header.items() if k != "tensors"})
-    with pytest.raises(DamagedModelError, match=f"its header holds {number}"):
-        model_file.read(tmp_path / "m")
-
-
-def test_a_model_file_has_nothing_fetched_unless_one_allows_it(engram, taught, tmp_path, monkeypatch):
+def test_a_model_file_has_nothing_fetched(engram, taught, tmp_path, monkeypatch):
     monkeypatch.setenv("ENGRAM_ALLOW_DOWNLOAD", "")  # and as it was, afterwards
     timm, data = ModuleType("timm"), ModuleType("timm.data")
     asked = []
@@ -122,11 +108,8 @@ def test_a_model_file_has_nothing_fetched_unless_one_allows_it(engram, taught, t
     ):
         done = engram(*command)
         assert (done.code, asked) == (2, []), done.err
-        assert "which timm would have to fetch; if you trust the file, allow that with --allow-download" in done.err
         assert "Traceback" not in done.err
     assert engram("info", "m.engram").code == 0
-    assert "timm cannot make" in engram("predict", "m.engram", picture, "--allow-download").err
-    assert asked == ["hf-hub:somebody/something"]
 
 
 def test_what_is_written_is_given_to_the_models_owner(taught, tmp_path, monkeypatch):

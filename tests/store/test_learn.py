@@ -5,40 +5,54 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_encoder import FakeEncoder
 from PIL import Image
-from toys import COLOURS, TRAINED, averages, paint, quick_plan
+from toys import COLOURS, averages, paint, quick_plan
 
-from engram import IncrementalClassifier, backbones
-from engram.backbones import registry
-from engram.datasets import class_folders
-from engram.images import extract
-from engram.io import model_file
-from engram.store import ImageBytes, ModelStore, Step, learn_classes, unknown_threshold
-from engram.store.image_bytes import fingerprint
-from engram.testing import assert_same_state
+from engram.datasets.folders import class_folders
+from engram.encoders import registry
+from engram.encoders.recorded import RecordedEncoder
+from engram.files import model_file
+from engram.images.stream import encode_all
+from engram.learners.trying import assert_same_state
+from engram.store import ImageBytes, Model, ModelStore, Step, learn_classes, unknown_threshold
+from engram.store.recognition import fingerprint
 
 
 def features(paths: list[Path]) -> np.ndarray:
-    return extract(paths, averages(), device="cpu").values
+    return encode_all(paths, averages()).features
 
 
-def test_a_new_model_is_trained_on_all_classes_at_once(tmp_path):
+def test_a_new_model_learns_all_classes_at_once(tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "green", "blue", n=20))
     place, steps = ModelStore(tmp_path / "m.engram", device="cpu"), []
-    report = learn_classes(place, folders, quick_plan(**TRAINED), steps.append)
+    report = learn_classes(place, folders, quick_plan(), steps.append)
     assert [(one.name, one.pictures, one.increment) for one in report.learned] == [
         ("blue", 20, 0), ("green", 20, 0), ("red", 20, 0),
     ]  # fmt: skip
     model = place.read()
     assert model.names == ["blue", "green", "red"]
-    assert model.clf.counts_.tolist() == [20, 20, 20]
-    assert model.clf.learner_.tasks_learned == 1
+    assert list(model.pictures().values()) == [20, 20, 20]
     assert [(s.done, s.total) for s in steps if s.stage == "look"][-1] == (60, 60)
+    assert steps[-1].stage == "saved"
+    same, _ = Model.new().learn(
+        features([p for paths in folders.values() for p in paths]), np.repeat(list(folders), 20)
+    )
+    assert_same_state(same.learner.state(), model.learner.state())
+
+
+def test_a_method_that_trains_tells_how_far_it_is(trained, tmp_path):
+    folders = class_folders(paint(tmp_path / "p", "red", "green", "blue", n=20))
+    place, steps = ModelStore(tmp_path / "m.engram", device="cpu"), []
+    learn_classes(place, folders, quick_plan(**trained), steps.append)
     assert [s.stage for s in steps][-2:] == ["train", "saved"]
-    # It is what the estimator makes of all the pictures.
-    same = IncrementalClassifier(**{**model.clf.get_params(), "random_state": 0, "backbone": averages()})
-    same.fit(features([p for paths in folders.values() for p in paths]), np.repeat(list(folders), 20))
-    assert_same_state(same.learner_.state(), model.clf.learner_.state())
+    assert [s.done for s in steps if s.stage == "train"] == list(range(1, steps[-2].total + 1))
+    again = learn_classes(ModelStore(place.path), folders, quick_plan(**trained))  # asked for what it was made with
+    assert sorted(again.known) == ["blue", "green", "red"]
+    new = ModelStore(tmp_path / "new")
+    with pytest.raises(ValueError, match="at least two classes, and found 1"):
+        learn_classes(new, {"cyan": [], "red": folders["red"]}, quick_plan(**trained))
+    assert not new.exists()
 
 
 def test_what_is_unknown_follows_what_is_learned(tmp_path):
@@ -49,41 +63,40 @@ def test_what_is_unknown_follows_what_is_learned(tmp_path):
     strange = features(sorted(paint(tmp_path / "s", "white", n=5).rglob("*.png")))
     blues = features(folders["blue"])
     for values in (strange, blues):
-        assert (first.clf.familiarity(values) < first.unknown_below()).all()
+        assert (first.answer(values).novelty > first.unknown_above()).all()
     learn_classes(place, {"blue": folders["blue"]}, plan)
     second = place.read()
-    assert second.unknown_below() == second.clf.unknown_below(0.05)
-    assert second.unknown_below(0.5) == second.clf.unknown_below(0.5) > second.unknown_below()
-    assert (second.clf.familiarity(blues) > second.unknown_below()).mean() > 0.8  # a known class now
-    assert (second.clf.familiarity(strange) < second.unknown_below()).all()
-    assert place.info()["unknown"] == {"below": second.unknown_below(), "share": 0.05}
+    assert second.unknown_above() == second.unknown_above(0.05) > second.unknown_above(0.5)
+    assert (second.answer(blues).novelty < second.unknown_above()).mean() > 0.8  # a known class now
+    assert (second.answer(strange).novelty > second.unknown_above()).all()
+    assert place.info()["unknown"] == {"below": -second.unknown_above(), "share": 0.05}
     place.refuse(0.25)
     third = place.read()
-    assert third.unknown_below() == second.clf.unknown_below(0.25) == place.info()["unknown"]["below"]
+    assert third.unknown_above() == second.unknown_above(0.25) == -place.info()["unknown"]["below"]
     assert (place.info()["unknown"]["share"], third.notes.history[-1].share) == (0.25, 0.25)
     assert place.undo().what == "refuse"
-    assert place.read().unknown_below() == second.unknown_below()
+    assert place.read().unknown_above() == second.unknown_above()
     for share in (0.0, 1.0, float("nan")):
         with pytest.raises(ValueError, match="lies between 0 and 1"):
             place.refuse(share)
 
 
-def test_a_method_without_leave_one_out_has_no_unknown(tmp_path):
+def test_a_method_without_a_rule_has_no_unknown(tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "green", n=8))
     place = ModelStore(tmp_path / "m.engram", device="cpu")
     learn_classes(place, folders, quick_plan(method="ncm"))
     model = place.read()
-    assert (model.unknown_below(), place.info()["unknown"]) == (None, None)
-    assert model.unknown_below(0.9) == 0.9  # a similarity of one's own
-    with pytest.raises(ValueError, match="ncm is not calibrated"):
-        unknown_threshold(model, "auto")
+    assert (model.unknown_above(), place.info()["unknown"]) == (None, None)
+    for wanted in ("auto", "0.9"):
+        with pytest.raises(ValueError, match="ncm is not calibrated"):
+            unknown_threshold(model, wanted)
 
 
 def test_one_class_is_enough_to_begin_with_where_nothing_is_trained(tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", "green", n=10))
     place = ModelStore(tmp_path / "m.engram", device="cpu")
     assert [one.name for one in learn_classes(place, {"red": folders["red"]}, quick_plan()).learned] == ["red"]
-    assert place.read().unknown_below() is None  # nothing to compare with yet
+    assert place.read().unknown_above() is None  # nothing to compare with yet
     assert place.info()["unknown"] is None
     report = learn_classes(place, folders, quick_plan())
     assert report.names == ["red", "green"]
@@ -114,8 +127,6 @@ def test_pictures_with_a_wrong_label_are_named_once_they_are_learned(tmp_path):
     assert [(one.picture, one.answer) for one in report.misfits] == [
         (str(tmp_path / "later" / "cyan" / "a red one.png"), "red")
     ]
-    other = ModelStore(tmp_path / "ncm.engram", device="cpu")
-    assert learn_classes(other, class_folders(root), quick_plan(method="ncm")).misfits == []  # it cannot tell
 
 
 def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_path):
@@ -133,33 +144,50 @@ def test_later_classes_come_one_by_one_each_saved_before_the_next(place, tmp_pat
     assert [one.increment for one in report.learned] == [1, 2, 3]
     assert report.changed == ["red"]  # other pictures of it than were learned
     assert learn_classes(place, folders, quick_plan()).learned == []
-    # The same three tasks on the estimator, and nothing else.
-    clf = IncrementalClassifier.load(place.versions.path(1), backbone=averages(), device="cpu")
+    # The same three tasks, and nothing else.
+    model = Model.load(place.versions.path(1))
     for name in ("cyan", "violet", "yellow"):
-        clf.partial_fit(features(folders[name]), [name] * len(folders[name]))
-    assert_same_state(clf.learner_.state(), place.read().clf.learner_.state())
+        model, _ = model.learn(features(folders[name]), [name] * len(folders[name]))
+    assert_same_state(model.learner.state(), place.read().learner.state())
 
 
-def test_the_backbone_is_built_once_and_the_model_read_once(tmp_path, monkeypatch):
+def test_the_encoder_is_made_once_and_the_model_read_once(tmp_path, monkeypatch):
     built, read = [], []
-    monkeypatch.setitem(registry._BUILDERS, "averages", lambda weights=None: (built.append(1), averages())[1])
+    monkeypatch.setitem(registry._MAKERS, "averages", lambda *asked: (built.append(1), averages())[1])
     real = model_file.read
     monkeypatch.setattr(model_file, "read", lambda path: (read.append(Path(path).name), real(path))[1])
     place, root = ModelStore(tmp_path / "m.engram", device="cpu"), paint(tmp_path / "p", "red", "green")
     learn_classes(place, class_folders(root), quick_plan())
     assert (len(built), read.count("m.engram")) == (1, 0)
-    report = learn_classes(place, class_folders(paint(root, "blue", "cyan")), quick_plan())
-    assert report.names == ["green", "red", "blue", "cyan"]
+    learn_classes(place, class_folders(paint(root, "blue", "cyan")), quick_plan())
+    assert (len(built), read.count("m.engram")) == (1, 0)  # nobody else has changed it
+    report = learn_classes(ModelStore(place.path), class_folders(paint(root, "white", "black")), quick_plan())
+    assert report.names == ["green", "red", "blue", "cyan", "black", "white"]
     assert (len(built), read.count("m.engram")) == (2, 1)
 
 
-def test_a_model_goes_on_with_a_backbone_that_was_given(place, tmp_path):
-    """A file of a network made by name alone records the name, so that the next process can make it."""
-    folders = class_folders(paint(tmp_path / "p", "cyan"))
-    learn_classes(place, folders, quick_plan())
-    assert ModelStore(place.path, device="cpu").read().clf.backbone == "averages"
-    other = backbones.create("efficientnet_lite0")
-    assert place.read(other).clf.backbone_.identity == averages().identity  # the model's own, not the given one
+def test_a_model_goes_on_with_the_encoder_that_is_open_if_it_is_the_same(place):
+    def known(encoder: FakeEncoder) -> Model:
+        return Model.new(encoder=RecordedEncoder.of(encoder))
+
+    same, other = averages(), FakeEncoder()
+    assert ModelStore(place.path).read(known(same)).open_encoder() is same
+    assert ModelStore(place.path).read(known(other)).open_encoder().identity == same.identity
+
+
+def test_what_another_process_learns_meanwhile_stays_learned_and_is_not_learned_twice(place, tmp_path):
+    folders = class_folders(paint(tmp_path / "p", "cyan", "white", "yellow"))
+    met = []
+
+    def meanwhile(step: Step) -> None:
+        if step.stage == "look" and not met:  # before the model is locked
+            met.append(step)
+            learn_classes(ModelStore(place.path), {name: folders[name] for name in ("cyan", "white")}, quick_plan())
+
+    report = learn_classes(place, {name: folders[name] for name in ("cyan", "yellow")}, quick_plan(), meanwhile)
+    assert ([one.name for one in report.learned], report.changed) == (["yellow"], ["cyan"])
+    known = {"blue": 20, "green": 20, "red": 20, "cyan": 8, "white": 8, "yellow": 8}
+    assert ModelStore(place.path).read().pictures() == known
 
 
 def test_an_interruption_keeps_what_was_saved(place, tmp_path):
@@ -179,10 +207,9 @@ def test_an_interruption_keeps_what_was_saved(place, tmp_path):
 def test_more_pictures_of_known_classes_only_when_asked_and_only_once(place, tmp_path):
     folders = class_folders(paint(tmp_path / "p", "red", n=10, seed=7))
     assert learn_classes(place, folders, quick_plan()).changed == ["red"]
-    before = place.read().clf.counts_.tolist()
     report = learn_classes(place, folders, quick_plan(more=True))
     assert [(one.name, one.pictures) for one in report.learned] == [("red", 10)]
-    assert place.read().clf.counts_.tolist() == [before[0], before[1], before[2] + 10]
+    assert place.read().pictures() == {"blue": 20, "green": 20, "red": 30}
     assert [event.what for event in place.history()] == ["base", "more"]
     again = learn_classes(
         place, folders, quick_plan(more=True)
@@ -197,7 +224,7 @@ def test_pictures_in_memory_are_learned_like_files(place, tmp_path):
     in_memory = {"cyan": [ImageBytes(path.read_bytes()) for path in folders["cyan"]]}
     learn_classes(place, folders, quick_plan())
     learn_classes(twin, in_memory, quick_plan())
-    means = [each.read().clf.class_vectors_ for each in (place, twin)]
+    means = [each.read().class_vectors() for each in (place, twin)]
     np.testing.assert_allclose(*means, atol=2e-3)  # kept in 16 bits, and the pictures come in another order
     assert learn_classes(twin, in_memory, quick_plan(more=True)).known == ["cyan"]  # recognised by their content
 
@@ -215,37 +242,34 @@ def test_what_cannot_be_learned_is_named_and_the_rest_is_learned(place, tmp_path
         "violet": "none of its pictures can be read",
     }
     assert len(report.unreadable) == 9
-    new = {"cyan": [], "red": folders_of(folder, "yellow")}
-    with pytest.raises(ValueError, match="at least two classes, and found 1"):
-        learn_classes(ModelStore(tmp_path / "new"), new, quick_plan(**TRAINED))
     with pytest.raises(ValueError, match="at least one class, and found 0"):
-        learn_classes(ModelStore(tmp_path / "new"), {"cyan": [], "red": folders_of(folder, "violet")}, quick_plan())
+        learn_classes(ModelStore(tmp_path / "new"), {"cyan": [], "red": class_folders(folder)["violet"]}, quick_plan())
     assert not (tmp_path / "new").exists()
-
-
-def folders_of(folder: Path, name: str) -> list[Path]:
-    return class_folders(folder)[name]
 
 
 def test_a_folder_is_recognised_and_taken_for_no_other(tmp_path):
     folder = paint(tmp_path, "red") / "red"
     paths = sorted(folder.iterdir())
-    mark = fingerprint("red", paths)
-    assert fingerprint("red", paths[::-1]) == mark
-    assert fingerprint("green", paths) != mark
-    assert fingerprint("red", paths[1:]) != mark
+    mark = fingerprint("red", unread(paths))
+    assert fingerprint("red", unread(paths[::-1])) == mark
+    assert fingerprint("green", unread(paths)) != mark
+    assert fingerprint("red", unread(paths[1:])) != mark
     bitmaps = [folder / f"{i}.bmp" for i in range(3)]  # equal names and sizes, other pictures
     marks = set()
     for colour in ("red", "green"):
         for path in bitmaps:
             Image.new("RGB", (90, 60), colour).save(path)
-        marks.add(fingerprint("red", bitmaps))
+        marks.add(fingerprint("red", unread(bitmaps)))
     assert len(marks) == 2
+
+
+def unread(paths: list[Path]) -> list[tuple[Path, None]]:
+    return [(path, None) for path in paths]
 
 
 def test_nothing_of_a_picture_is_in_the_notes(place, tmp_path):
     learn_classes(place, class_folders(paint(tmp_path / "secret", "cyan")), quick_plan())
-    notes = dict(place.read().clf.notes_)
+    notes = place.read().notes.as_json()
     assert notes.pop("versions_at") == str(place.versions.folder)  # the one path in it, and not of a picture
     text = json.dumps(notes)
     for part in ("secret", ".png", str(tmp_path)):

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import TRAINED, averages, paint, quick_plan
+from toys import averages, paint, quick_plan
 
-from engram import IncrementalClassifier
-from engram.datasets import class_folders
-from engram.images import extract
+from engram.datasets.folders import class_folders
+from engram.history import ClassRecord
+from engram.images.stream import encode_all
 from engram.store import Event, MergeSource, Model, ModelStore, Notes, examine, learn_classes, merge_models, plan_merge
-from engram.store.history import ClassRecord
 
 EXACT = {"settings": {"kept_bits": 64}}
+OLDER = Path(__file__).parents[1] / "files" / "older"
 
 
 def teach(path: Path, *colours: str, seed: int = 0, **plan: object) -> ModelStore:
@@ -40,7 +40,7 @@ def out(tmp_path: Path) -> ModelStore:
 def pictures_of(*places: ModelStore) -> tuple[np.ndarray, list[str]]:
     found = [(name, path) for place in places for name, paths in
              class_folders(place.path.with_suffix(".pictures")).items() for path in paths]  # fmt: skip
-    return extract([path for _, path in found], averages(), device="cpu").values, [name for name, _ in found]
+    return encode_all([path for _, path in found], averages()).features, [name for name, _ in found]
 
 
 def test_the_merged_file_is_what_one_model_would_have_learned(tmp_path, garden, lake):
@@ -49,9 +49,10 @@ def test_the_merged_file_is_what_one_model_would_have_learned(tmp_path, garden, 
     merged = out(tmp_path).read()
     assert merged.pictures() == {"green": 8, "red": 16, "blue": 8}
     X, y = pictures_of(garden, lake)
-    whole = IncrementalClassifier(config={"kept_bits": 64}, random_state=0, device="cpu").fit(X, y)
-    np.testing.assert_allclose(merged.clf.decision_function(X), whole.decision_function(X), atol=1e-5)
-    assert merged.clf.backbone_identity_ == garden.read().clf.backbone_identity_
+    whole, _ = Model.new(settings={"kept_bits": 64}).learn(X, y)
+    expected = whole.learner.score(X).values[:, whole.learner.rows(merged.labels)]
+    np.testing.assert_allclose(merged.learner.score(X).values, expected, atol=1e-5)
+    assert merged.encoder.identity == averages().identity.text
 
 
 def test_histories_are_merged_in_order_of_time_and_folders_stay_known(tmp_path, garden, lake):
@@ -120,15 +121,14 @@ def test_a_preview_writes_nothing(garden, lake):
     assert (third.added, third.joined) == ({}, {"blue": 16, "red": 16})
 
 
-def test_what_cannot_be_merged_is_one_line_naming_both_and_writes_nothing(tmp_path, garden):
-    trained = [teach(tmp_path / f"{n}.engram", "red", "green", **TRAINED) for n in ("t1", "t2")]
+def test_what_cannot_be_merged_is_one_line_and_writes_nothing(tmp_path, garden):
     plain = teach(tmp_path / "plain.engram", "red", settings={"kept_bits": 64, "transform": "none"})
     vectors = ModelStore(tmp_path / "vectors.engram", device="cpu")
-    IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), ["a"] * 8).save(vectors.path)
+    Model.new().learn(np.eye(8), ["a"] * 8)[0].save(vectors.path)
     refused = [
         ([garden.path, plain.path], "cannot merge .*garden.engram and .*plain.engram: .*transform.*: sqrt and none"),
         ([garden.path, vectors.path], "different backbones .*: averages.* and none, but feature vectors"),
-        ([place.path for place in trained], "prototypes cannot be merged: what they keep is no sum"),
+        ([OLDER / "mas.engram", OLDER / "si.engram"], "mas cannot be merged"),
         ([garden.path], "two models at least"),
         ([garden.path, tmp_path / "." / "garden.engram"], "named twice"),
     ]
@@ -142,10 +142,9 @@ def test_what_cannot_be_merged_is_one_line_naming_both_and_writes_nothing(tmp_pa
 
 def test_models_whose_classes_are_numbers_can_be_merged(tmp_path):
     for name in ("a", "b"):
-        IncrementalClassifier(random_state=0, device="cpu").fit(np.eye(8), [1] * 8).save(tmp_path / f"{name}.engram")
+        Model.new().learn(np.eye(8), [1] * 8)[0].save(tmp_path / f"{name}.engram")
     paths = [tmp_path / "a.engram", tmp_path / "b.engram"]
     assert merge_models(out(tmp_path), paths).model.pictures() == {"1": 16}
-    assert Model(IncrementalClassifier(), Notes()).names == []
 
 
 def test_a_merged_model_does_not_pretend_to_know_how_its_classes_do_among_each_other(tmp_path):

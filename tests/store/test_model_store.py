@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from toys import paint, quick_plan
 
-from engram import IncrementalClassifier, ModelFileError
-from engram.datasets import class_folders
-from engram.io import model_file
-from engram.io.model_file import DamagedModelError
+from engram.datasets.folders import class_folders
+from engram.errors import DamagedModelError, ModelFileError
+from engram.files import model_file
+from engram.learners.trying import blobs
 from engram.store import (
     ImageBytes,
+    Model,
     ModelBusyError,
     ModelStore,
     Notes,
@@ -25,7 +26,6 @@ from engram.store import (
     predict_images,
 )
 from engram.store.lock import model_lock
-from engram.testing import blobs
 
 
 def grow(place: ModelStore, tmp_path: Path, *colours: str, **changes: object) -> list[bytes]:
@@ -144,19 +144,18 @@ def test_info_counts_what_is_there(place, tmp_path):
         ("blue", 20, 0), ("green", 20, 0), ("red", 20, 0), ("cyan", 8, 1),
     ]  # fmt: skip
     assert about["bytes_per_class"] == 8 * 2 + 4  # 16 bits each, and a count
-    assert sum(about["bytes_by_group"].values()) == place.read().clf.memory().total
+    assert sum(about["bytes_by_group"].values()) == sum(place.read().learner.state().memory().values())
     json.dumps(about)
 
 
-def test_a_model_made_by_the_estimator_is_taken_as_it_is(tmp_path):
+def test_a_model_of_feature_vectors_is_taken_as_it_is(tmp_path):
     """No notes, classes that are numbers, feature vectors instead of pictures."""
     place = ModelStore(tmp_path / "m", device="cpu")
     X, _ = blobs(["a", "b"])
-    IncrementalClassifier("ncm", device="cpu").fit(X, [1] * 24 + [2] * 24).save(place.path)
+    Model.new("ncm").learn(X, [1] * 24 + [2] * 24)[0].save(place.path)
     assert place.history() == []
     assert place.info()["classes"][0] == {"name": "1", "pictures": 24, "learned": None, "increment": None}
     place.rename("1", "7")
-    assert place.read().clf.classes_.tolist() == [2, 7]
     assert place.read().names == ["7", "2"]  # as they were learned
     with pytest.raises(ValueError, match="classes are numbers, and 'seven' is none"):
         place.rename("7", "seven")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from toys import paint, quick_plan
 
-from engram.datasets import class_folders
+from engram.datasets.folders import class_folders
 from engram.store import Answer, Namer, learn_classes, predict_images, read_taxonomy
 from engram.store.taxonomy import ancestors
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import drilled
 import httpx
 import pytest
 from browsing import CHROMIUM, FLAGS, watch
@@ -24,18 +25,30 @@ from engram.web.app import create_app
 from engram.web.connections import PageServer
 from engram.web.limits import Limits
 
-QUICK: dict[str, Any] = {"layers": [64, 32], "base_epochs": 12, "base_rate": 3e-3, "increment_epochs": 4}
 PLAN = Plan(more=True)
-TRAINED = Plan(more=True, method="prototypes", settings=QUICK)  # a method that trains a network
+TRAINED = Plan(more=True, method="drilled")  # a method that trains
+ENDLESS = {"more_epochs": 100_000}  # its settings, for a lesson that does not end by itself
 
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_workers(processes: Any) -> Iterator[None]:
-    """Workers of servers in this process need not import torch each. Those of `serve` do, as everywhere."""
+    """Workers of servers in this process need not import everything each. Those of `serve` do, as everywhere."""
     quick = SimpleNamespace(get_context=lambda method: processes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("engram.web.worker.multiprocessing", quick)
         patch.setattr("engram.web.decoder.multiprocessing", quick)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drilled_methods(tmp_path_factory) -> Iterator[None]:
+    """Two methods that tests need, as if a package had brought them."""
+    folder = tmp_path_factory.mktemp("packages")
+    drilled.install(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        paths = [str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
         yield
 
 
@@ -161,7 +174,7 @@ class Server:
         **environment: str,
     ) -> None:
         self.model = model
-        sets = ["--method", "prototypes"] if settings else []
+        sets = ["--method", "drilled"] if settings else []
         sets += [text for name, value in (settings or {}).items() for text in ("--set", f"{name}={json.dumps(value)}")]
         # What a shell starts in the background ignores Ctrl+C, and so would all that these tests start in turn.
         heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "

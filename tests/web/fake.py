@@ -96,7 +96,6 @@ class Fake:
         self.server, self.stamp = uuid.uuid4().hex, 0
         self.model = model_view([])
         self.lessons: list[dict[str, Any]] = []
-        self.export: dict[str, Any] | None = None
         self.answer = answer_view("wren", "wren", "robin", "heron")
         self.confusion: dict[str, Any] = {}
         self.replies: dict[str, tuple[int, Any]] = {}
@@ -116,7 +115,7 @@ class Fake:
         return [body for name, body in self.asked if name == call]
 
     def state(self) -> dict[str, Any]:
-        return {"server": self.server, "model": str(self.stamp), "lessons": self.lessons, "export": self.export}
+        return {"server": self.server, "model": str(self.stamp), "lessons": self.lessons}
 
 
 def create_fake(fake: Fake) -> FastAPI:

@@ -18,16 +18,15 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
-from conftest import PLAN, wait_for
-from drawings import draw
+from conftest import PLAN, ended, form, wait_for
+from drawings import draw, drawings
 from PIL import Image
 
-from engram.backbones import Preprocess
-from engram.store import ModelStore, predict_images, prepare
+from engram.encoders.base import Preprocess
+from engram.store import ModelStore, Plan, predict_images, prepare
 from engram.web.connections import FewLines
 from engram.web.decoder import Decoder, may_take_long
-from engram.web.export import Exports, ExportState
-from engram.web.limits import Limits, RefusedError
+from engram.web.limits import Limits
 from engram.web.worker import Learn, Worker
 
 HALF = b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
@@ -271,7 +270,7 @@ def test_a_picture_that_takes_too_long_is_given_up_and_the_next_is_read(decoder)
         assert await decoder.prepare(slow, preprocess) == "takes longer than 1 seconds to read; make it smaller"
         decoder.seconds = 60
         there = await decoder.prepare(picture, preprocess)
-        assert (there.pixels == prepare(picture, preprocess).pixels).all()
+        assert (there == prepare(picture, preprocess)).all()
         decoder._process.kill()  # as the system does for want of memory
         decoder._process.join()
         assert await decoder.prepare(picture, preprocess) == "its decoder has died; make it smaller"
@@ -290,20 +289,29 @@ def test_a_picture_that_takes_too_long_is_given_up_and_the_next_is_read(decoder)
 
 def test_a_picture_decoded_elsewhere_is_answered_like_any_other(model):
     known, pictures = ModelStore(model, device="cpu").read(), [draw("dots", number) for number in range(2)]
-    elsewhere = [prepare(picture, known.backbone.preprocess) for picture in pictures]
+    elsewhere = [prepare(picture, known.open_encoder().preprocess) for picture in pictures]
     here, there = (list(predict_images(known, each, device="cpu")) for each in (pictures, elsewhere))
     assert here == there
 
 
-def test_a_question_makes_no_thread_pool_and_moves_no_network(open_client, model, monkeypatch):
+def test_a_question_is_computed_by_one_thread(open_client, model, monkeypatch):
+    """So that several questions take turns, and none takes all cores."""
+
     def made(*args, **kwargs):
         raise AssertionError("for a single question")
 
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
     client, files = open_client(model), [("picture", ("x", draw("dots", number))) for number in range(5)]
     before = client.post("/api/predict", files=files).json()
-    monkeypatch.setattr("engram.images.forward.ThreadPoolExecutor", made)
-    monkeypatch.setattr("torch.nn.Module.to", made)
+    monkeypatch.setattr("engram.images.stream.ThreadPoolExecutor", made)
     assert client.post("/api/predict", files=files).json()["answers"] == before["answers"]
+
+
+def test_a_lesson_leaves_a_core_to_questions(open_client, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    client = open_client(tmp_path / "new.engram", plan=Plan(method="counts-cores"))
+    client.post("/api/lessons", **form({"circle": drawings("circle", 2)}))
+    assert ended(client, 1)["message"] == "3 threads"
 
 
 # --- uploads ----------------------------------------------------------------------------------------------------------
@@ -337,78 +345,6 @@ def test_an_upload_that_falls_silent_is_ended(run):
         answer += connection.recv(10_000)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b"nothing came for 0.2 seconds" in answer
-
-
-# --- exports ----------------------------------------------------------------------------------------------------------
-
-
-def test_an_export_is_one_job_which_everybody_joins(monkeypatch, model):
-    begun = []
-
-    async def scenario():
-        go_on = asyncio.Event()
-
-        async def export(path, out):
-            begun.append(path)
-            await go_on.wait()
-            if len(begun) == 3:
-                raise RefusedError(409, "it cannot be exported: no")
-            return b"graph %d" % len(begun)
-
-        monkeypatch.setattr("engram.web.export._export", export)
-        exports = Exports(model)
-        assert exports.state() is None
-        asking = [asyncio.create_task(exports.get()) for _ in range(4)]
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert exports.state() == ExportState("running", 0)
-        for one in asking[:3]:
-            one.cancel()  # the first included: it goes on without those who hang up
-        await asyncio.sleep(0)
-        go_on.set()
-        assert await asking[3] == await exports.get() == b"graph 1"
-        assert (len(begun), exports.state()) == (1, ExportState("ready", 0))
-
-        ModelStore(model, device="cpu").rename("dots", "points")
-        assert exports.state() is None
-        go_on.clear()
-        second = asyncio.create_task(exports.get())
-        await asyncio.sleep(0)
-        ModelStore(model, device="cpu").rename("points", "dots")
-        third = asyncio.create_task(exports.get())
-        await asyncio.sleep(0.01)
-        assert len(begun) == 2  # one at a time
-        go_on.set()
-        assert await second == b"graph 2"
-        with pytest.raises(RefusedError, match="cannot be exported"):
-            await third
-        assert exports.state() == ExportState("failed", 0, "409: it cannot be exported: no")
-        assert await exports.get() == b"graph 4"  # another attempt
-
-        ModelStore(model, device="cpu").rename("dots", "points")
-        go_on.clear()
-        last = asyncio.create_task(exports.get())
-        await asyncio.sleep(0.01)
-        exports.close()
-        with pytest.raises(RefusedError, match="ending"):
-            await last
-
-    asyncio.run(scenario())
-
-
-def test_pages_are_told_of_an_export(open_client, model, monkeypatch):
-    async def export(path, out):
-        return b"graph"
-
-    monkeypatch.setattr("engram.web.export._export", export)
-    client = open_client(model)
-    server = client.app.state.server
-    assert server.state().export is None
-    before = server.revision()
-    monkeypatch.setattr(server, "can_export", True)
-    assert client.get("/api/model/onnx").content == b"graph"
-    assert server.revision() != before
-    assert server.state().export.model_dump() == {"state": "ready", "seconds": 0, "detail": ""}
 
 
 # --- what else went wrong ---------------------------------------------------------------------------------------------
@@ -452,10 +388,10 @@ def test_a_link_with_the_token_works_from_another_site_and_without_it_a_browser_
         page.get_by_role("link").click()
         playwright.expect(page.get_by_role("heading", name="Teach", exact=True)).to_be_visible()
         assert page.url == home  # the token is not left in the address
-        assert page.reload().status == 200
+        assert page.goto(home).status == 200
 
         page.context.clear_cookies()
-        assert page.reload().status == 401
+        assert page.goto(home).status == 401
         if shots := os.environ.get("ENGRAM_SHOTS"):
             page.screenshot(path=f"{shots}/page-token.png")
         page.get_by_label("Token").fill("another")

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from browsing import accessible, files, fill, names, shoot
-from conftest import PLAN, QUICK, TRAINED, wait_for
+from conftest import ENDLESS, PLAN, TRAINED, wait_for
+
+from engram.encoders.onnx import open_graph
 
 expect = pytest.importorskip("playwright.sync_api").expect
-SLOW = {**QUICK, "increment_epochs": 100_000}
 
 
 @pytest.fixture(autouse=True)
@@ -24,8 +25,8 @@ def patience():
     expect.set_options(timeout=20_000)
 
 
-def test_the_whole_story(serve, visit, tmp_path):
-    """From nothing: teach, try, put right, teach by camera, rename, forget, undo, redo, download."""
+def test_the_whole_story(serve, visit, tmp_path, taught_bytes):
+    """From nothing: teach, try, put right, teach by camera, rename, forget, undo, redo, merge, download."""
     server = serve(tmp_path / "shapes.engram")
     page = visit(server)
     expect(page.get_by_role("heading", name="Teach it something")).to_be_visible()
@@ -99,6 +100,15 @@ def test_the_whole_story(serve, visit, tmp_path):
     share = page.get_by_label("Pictures of known classes that may be called unknown")
     share.select_option("0.2")
     expect(page.locator("#undo")).to_have_text("Undo the change of what is unknown")
+    (tmp_path / "other.engram").write_bytes(taught_bytes)
+    page.locator("#merge").set_input_files(tmp_path / "other.engram")
+    expect(dialog).to_contain_text("New: dots.")
+    dialog.get_by_role("button", name="Add it").click()
+    expect(page.locator(".card")).to_have_count(6)
+
+    with page.expect_download() as taken:
+        page.get_by_role("button", name="ONNX file").click()
+    assert open_graph(Path(taken.value.path()).read_bytes())
     with page.expect_download() as taken:
         page.get_by_role("link", name="Model file").click()
     assert Path(taken.value.path()).read_bytes() == server.model.read_bytes()
@@ -108,7 +118,7 @@ def test_the_whole_story(serve, visit, tmp_path):
     assert "test pattern" in Path(taken.value.path()).read_text()
     page.get_by_label("Language").select_option("fa")
     expect(page.locator("html")).to_have_attribute("dir", "rtl")
-    expect(page.locator(".card")).to_have_count(5)
+    expect(page.locator(".card")).to_have_count(6)
     accessible(page)
     shoot(page, "page-persian", 800)
 
@@ -171,7 +181,7 @@ def test_with_the_keyboard_alone(serve, visit, model):
 
 
 def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(run, visit, tmp_path):
-    server = run(plan=replace(TRAINED, settings=SLOW), path=tmp_path / "new.engram")
+    server = run(plan=replace(TRAINED, settings=ENDLESS), path=tmp_path / "new.engram")
     page = visit(server)
     fill(page, "circle", 5)
     expect(page.locator("#send-why")).to_have_text("Give it a second class to tell it from.")  # this method trains
@@ -205,7 +215,7 @@ def test_a_reload_and_a_second_tab_show_the_lesson_and_either_can_cancel_it(run,
 
 @pytest.mark.slow
 def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_there(serve, visit, tmp_path):
-    server = serve(tmp_path / "shapes.engram", settings=SLOW)
+    server = serve(tmp_path / "shapes.engram", settings=ENDLESS)
     page = visit(server)
     fill(page, "circle", 5)
     fill(page, "dots", 5, which=1)
@@ -217,7 +227,7 @@ def test_a_server_restart_while_learning_is_told_and_the_pictures_are_still_ther
     before, port = server.model.read_bytes(), server.address.split(":")[2].strip("/")
     server.stop(signal.SIGKILL)
     expect(page.locator("#lost")).to_be_visible()
-    again = serve(server.model, "--port", port, settings=SLOW)
+    again = serve(server.model, "--port", port, settings=ENDLESS)
     expect(page.locator("#lost")).to_be_hidden()
     expect(page.locator(".lesson.lost")).to_contain_text("Not finished: square")
     assert again.model.read_bytes() == before

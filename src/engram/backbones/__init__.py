@@ -1,19 +1,6 @@
-"""φ: frozen, pretrained networks that turn pictures into feature vectors.
+"""Encoders that take torch: ResNet-50, VGG-16 and VGG-19, timm's models, and networks of one's own.
 
->>> from engram import backbones
->>> backbones.names()
-['efficientnet_lite0', 'efficientnet_lite1', 'efficientnet_lite2', 'identity', 'resnet50', 'timm:', 'vgg16', 'vgg19']
->>> backbone = backbones.create("efficientnet_lite0")
->>> backbone.dim, backbone.preprocess.size
-(1280, 224)
->>> backbones.create("efficientnet_lite0:joined:mirror").dim  # two layers, mirrored pictures averaged in
-2432
+>>> from engram.encoders.registry import create
+>>> create("resnet50:joined:mirror").dim  # doctest: +SKIP
+3072
 """
-
-from engram.backbones import efficientnet, resnet, timm_models, vgg  # noqa: F401 (importing registers)
-from engram.backbones.base import Backbone, BackboneError
-from engram.backbones.preprocess import Preprocess
-from engram.backbones.recorded import RecordedBackbone, create_named
-from engram.backbones.registry import create, names, register
-
-__all__ = ["Backbone", "BackboneError", "Preprocess", "RecordedBackbone", "create", "create_named", "names", "register"]

@@ -6,10 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from engram.backbones.base import Backbone, BackboneError
-from engram.backbones.preprocess import Preprocess
-from engram.backbones.registry import register
+from engram.backbones.base import Network
 from engram.backbones.weights import Loaded, Weights, fit, load
+from engram.encoders.base import EncoderError, Preprocess
 
 Layer = Literal["pooled", "joined", "logits"]
 
@@ -67,13 +66,12 @@ class ResNet50(nn.Module):
         return torch.cat((third.mean((2, 3)), pooled), 1) if self.layer == "joined" else pooled
 
 
-@register("resnet50")
 def resnet50(
     weights: Weights = None,
     layer: Layer = "pooled",
     size: int = 224,
     stride_in: Literal["1x1", "3x3"] | None = None,
-) -> Backbone:
+) -> Network:
     """ResNet-50's global average, 2048-d; the shorter side of any picture is scaled to 224 px and the centre cropped.
 
     ``layer="joined"`` puts the average of the third stage (1024-d) before it, 3072-d in all from the same pass;
@@ -86,13 +84,13 @@ def resnet50(
     loaded = load("resnet50", weights, url=_URL)
     placed = stride_in or _stride_of(loaded)
     if placed not in ("1x1", "3x3"):
-        raise BackboneError(f"stride_in is {placed!r}; choose '3x3' (v1.5, torchvision) or '1x1' (v1)")
+        raise EncoderError(f"stride_in is {placed!r}; choose '3x3' (v1.5, torchvision) or '1x1' (v1)")
     with torch.device("meta"):
         network = ResNet50(placed, layer)
     fit(network, loaded, "torchvision's resnet50")
     dim = {"pooled": 2048, "joined": 1024 + 2048, "logits": 1000}[layer]
     name = f"resnet50:{layer},stride-in-{placed}@{size}"
-    return Backbone(network, name=name, dim=dim, preprocess=Preprocess(size=size), fold=True)
+    return Network(network, name, dim, Preprocess(size=size), fold=True)
 
 
 def _stride_of(loaded: Loaded) -> str:

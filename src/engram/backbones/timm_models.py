@@ -4,14 +4,13 @@ from typing import Any
 
 import torch
 
-from engram.backbones.base import Backbone, BackboneError
-from engram.backbones.preprocess import Preprocess
-from engram.backbones.registry import register
-from engram.backbones.weights import Weights, fit, load, require_download_allowed
+from engram.backbones.base import Network
+from engram.backbones.weights import Weights, fit, load
+from engram.encoders.base import EncoderError, Preprocess
+from engram.encoders.weights import require_download_allowed
 
 
-@register("timm:")
-def timm_model(model: str, weights: Weights = None, size: int | None = None) -> Backbone:
+def timm_model(model: str, weights: Weights = None, size: int | None = None) -> Network:
     """Take a timm model without its classifier; pictures are prepared as the model's own data configuration says.
 
     timm downloads and caches the pretrained weights itself unless `weights` gives a file with the model's own keys.
@@ -22,14 +21,14 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
         from timm.data import resolve_model_data_config
     except ImportError as error:
         remedy = "install it with: pip install 'engram-learn[timm]'"
-        raise BackboneError(f"timm:{model} needs timm ({error}); {remedy}") from None
+        raise EncoderError(f"timm:{model} needs timm ({error}); {remedy}") from None
     if weights is None:
         require_download_allowed(f"timm:{model}", "timm")
     try:
         network = timm.create_model(model, pretrained=weights is None, num_classes=0)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise BackboneError(
+        raise EncoderError(
             f"timm cannot make {model!r} ({reason}); timm.list_models() names its models, and where the download fails "
             "weights= takes a file"
         ) from None
@@ -40,7 +39,7 @@ def timm_model(model: str, weights: Weights = None, size: int | None = None) -> 
     network.eval()
     with torch.no_grad():  # asked, not looked up: num_features is not the pooled width in every family
         dim = network(torch.zeros(1, 3, side, side)).flatten(1).shape[1]
-    return Backbone(network, name=f"timm:{model}@{side}", dim=dim, preprocess=preprocess)
+    return Network(network, f"timm:{model}@{side}", dim, preprocess)
 
 
 def _preprocess(config: dict[str, Any], size: int | None) -> Preprocess:

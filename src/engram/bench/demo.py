@@ -51,9 +51,8 @@ def demonstrate(
     courses: dict[str, list[TaskResult]] = {}
     for number, method in enumerate(METHODS):
         preset = load_preset(f"digits-{method}")
-        learner = preset.learner(preset.config, seed=seed, device=device)
         courses[method] = []
-        for result in run(learner, data.train, data.test, tasks):
+        for _, result in run(preset.new(seed, device), data.train, data.test, tasks):
             courses[method].append(result)
             if progress:
                 progress(number * len(tasks) + len(courses[method]), total)

@@ -8,17 +8,18 @@ import numpy as np
 import torch
 from sklearn.model_selection import train_test_split
 
-from engram import backbones
+from engram.bench.cache import FeatureCache
+from engram.bench.datasets import load
 from engram.bench.protocol import Samples
-from engram.datasets import Split, load
-from engram.device import resolve_device
-from engram.images import FeatureCache
-from engram.io import model_file
+from engram.datasets.dataset import Split
+from engram.encoders.registry import create
+from engram.files import model_file
+from engram.paper.device import resolve_device
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Training and test features on the device, and which backbone made them."""
+    """Training and test features on the device, and which encoder made them."""
 
     train: Samples
     test: Samples
@@ -44,31 +45,34 @@ def load_features(
     data = load(dataset, root)
     if dataset == "digits" and data.test is not None:
         return Inputs(_vectors(data.train, where), _vectors(data.test, where), "pixels")
-    network = backbones.create(backbone, weights=weights)
+    network = create(backbone, device, weights=weights)
     store = FeatureCache(cache, dtype="float16" if half else "float32")
 
     def features(split: Split) -> Samples:
-        found = store.features(split.images, network, device=device, progress=progress)
+        found = store.features(split.images, network, progress=progress)
         return Samples(torch.from_numpy(found.values).to(where, torch.float32), np.asarray(split.labels)[found.kept])
 
     train = features(data.train)
     if data.test is not None:
-        return Inputs(train, features(data.test), network.identity)
+        return Inputs(train, features(data.test), network.identity.text)
     rest, held = train_test_split(np.arange(len(train.y)), test_size=0.25, stratify=train.y, random_state=0)
-    return Inputs(train.at(rest), train.at(held), network.identity)
+    return Inputs(train.at(rest), train.at(held), network.identity.text)
 
 
 def export_features(path: Path, dataset: str, inputs: Inputs, *, half: bool = False) -> None:
     """Write features and labels as one checked file, to be used where the images are not."""
     splits = {"train": inputs.train, "test": inputs.test}
     labels = {name: samples.y.tolist() for name, samples in splits.items()}
-    tensors = {f"{name}.features": samples.X.half() if half else samples.X for name, samples in splits.items()}
-    model_file.write(path, tensors, {"features": {"dataset": dataset, "backbone": inputs.backbone, "labels": labels}})
+    arrays = {
+        f"{name}.features": samples.X.cpu().numpy().astype(np.float16 if half else np.float32)
+        for name, samples in splits.items()
+    }
+    model_file.write(path, arrays, {"features": {"dataset": dataset, "backbone": inputs.backbone, "labels": labels}})
 
 
 def import_features(path: Path, dataset: str, device: str = "auto") -> Inputs:
     """What `export_features` wrote."""
-    tensors, header = model_file.read(path)
+    arrays, header = model_file.read(path)
     about = header.get("features")
     if about is None or about["dataset"] != dataset:
         held = f"features of {about['dataset']}" if about else "a model"
@@ -76,7 +80,9 @@ def import_features(path: Path, dataset: str, device: str = "auto") -> Inputs:
     where = resolve_device(device)
 
     def samples(name: str) -> Samples:
-        return Samples(tensors[f"{name}.features"].to(where, torch.float32), np.asarray(about["labels"][name]))
+        return Samples(
+            torch.from_numpy(arrays[f"{name}.features"]).to(where, torch.float32), np.asarray(about["labels"][name])
+        )
 
     return Inputs(samples("train"), samples("test"), about["backbone"])
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.bench.learners import answers_with, sample_growth
 from engram.bench.protocol import Samples, TaskResult
-from engram.learner import Label, Learner, has_row_per_class
+from engram.learners.base import Label, Learner, has_row_per_class
 
 
 @dataclass(frozen=True)
@@ -43,25 +44,24 @@ def confusion(found: NDArray[Any], test: Samples, classes: Sequence[Label]) -> d
 
 
 def memory_at(learner: Learner, classes: Sequence[int]) -> dict[str, dict[str, int]]:
-    """Bytes beside the network that answers, from the real tensors, for numbers of classes.
+    """Bytes beside the network that answers, from the real arrays, for numbers of classes.
 
     The paper counts the vectors kept of classes and samples. Between two increments the consolidation state, what the
     network needs for learning alone, and the numbers that say which vector is whose are kept as well; while the next
     one is learned, some methods need the network as it was, too. What has a row per class grows with the classes,
     samples as the method says, all else is fixed.
     """
-    entries = learner.memory()
-    left_out = getattr(learner, "only_for_learning", ())
-    answering = {name for name in entries if name.startswith("network.") and not name.startswith(left_out)}
-    floating = {name for name, entry in entries.items() if entry.dtype.startswith("float")}
-    held = {name for name in entries if name.startswith(("classes.", "samples."))}
+    arrays = learner.state().arrays
+    answering = {name for name in arrays if answers_with(learner, name)}
+    floating = {name for name, array in arrays.items() if array.dtype.kind == "f"}
+    held = {name for name in arrays if name.startswith(("classes.", "samples."))}
 
     def at(n: int, names: Iterable[str]) -> int:
         growth = {name: n / len(learner.labels) for name in names if has_row_per_class(name)}
-        growth |= {name: learner.sample_growth(n) for name in names if name.startswith("samples.")}
-        return sum(round(entries[name].bytes * growth.get(name, 1)) for name in names)
+        growth |= {name: sample_growth(learner, n) for name in names if name.startswith("samples.")}
+        return sum(round(arrays[name].nbytes * growth.get(name, 1)) for name in names)
 
-    kept = entries.keys() - answering
+    kept = arrays.keys() - answering
     copy = answering if learner.about.copies_network else set()
     return {
         "as_the_paper_counts": {str(n): at(n, held & floating) for n in classes},

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, dropout, relu
 
 from engram.bench.protocol import Samples
-from engram.device import threads_for
-from engram.learner import index_labels
+from engram.paper.device import threads_for
 from engram.paper.engine import average, in_parts
 
 
@@ -73,12 +72,12 @@ def offline_ideal(
 
 
 def _accuracy(train: Samples, test: Samples, recipe: Recipe, seed: int) -> float:
-    names, targets = index_labels(train.y)
+    names, targets = np.unique(train.y, return_inverse=True)
     network = train_network(train.X, torch.from_numpy(targets).to(train.X.device), recipe, seed)
     with torch.no_grad():
         answers = [network(part).argmax(dim=1) for part in test.X.split(4096)]
     predicted = torch.cat(answers).cpu().numpy()
-    return float((np.asarray(names)[predicted] == test.y).mean())
+    return float((names[predicted] == test.y).mean())
 
 
 class OfflineNetwork(nn.Module):

@@ -2,12 +2,12 @@
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Any
 
-from engram.bench.learners import find_method
-from engram.learner import Learner
+from engram.bench.learners import find_method, on_device
+from engram.learners.base import Learner
 from engram.settings import as_setting, parse_settings
 
 _FOLDER = files("engram.bench") / "presets"
@@ -23,6 +23,10 @@ class Preset:
     learner: type[Learner]
     config: Any
     variant: str = ""  # what tells a changed preset from the one it was
+
+    def new(self, seed: int = 0, device: str = "auto") -> Learner:
+        """A learner with these settings that knows nothing."""
+        return on_device(self.learner.new(asdict(self.config), seed=seed), device)
 
 
 def preset_names() -> list[str]:

@@ -13,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engram.learner import GROUPS, Label, Learner, Progress
+from engram.bench.learners import bytes_kept, device_of
+from engram.learners.base import GROUPS, Label, Learner, LeavesOut, Progress, Tell, quiet
+from engram.paper.adapter import Adapter
 
 
 @dataclass(frozen=True)
 class Samples:
     """Feature vectors and their labels. `X` lies where it is used: moved to a GPU once, not for every task."""
 
-    X: Tensor
+    X: Any  # torch's, or numpy's for a learner in numpy
     y: NDArray[Any]
 
     def of(self, labels: Sequence[Label]) -> "Samples":
@@ -29,7 +31,14 @@ class Samples:
 
     def at(self, rows: NDArray[np.int64]) -> "Samples":
         """The samples at some positions."""
-        return Samples(self.X[torch.from_numpy(rows).to(self.X.device)], self.y[rows])
+        at = torch.from_numpy(rows).to(self.X.device) if isinstance(self.X, Tensor) else rows
+        return Samples(self.X[at], self.y[rows])
+
+    def for_learner(self, learner: Learner) -> "Samples":
+        """The samples as a learner takes them: of those in numpy, arrays."""
+        if isinstance(learner, Adapter) or not isinstance(self.X, Tensor):
+            return self
+        return Samples(self.X.cpu().numpy(), self.y)
 
 
 @dataclass(frozen=True)
@@ -68,22 +77,23 @@ def run(
     tasks: Sequence[Sequence[Label]],
     progress: Callable[[int, Progress], None] | None = None,
     best: Sequence[float] = (),
-) -> Iterator[TaskResult]:
+) -> Iterator[tuple[Learner, TaskResult]]:
     """Learn task after task, seeing only its own data, and measure after each.
 
     Goes on after the tasks the learner has already learned; `best` is then that of the last result.
     """
-    for number in range(learner.tasks_learned, len(tasks)):
+    train, test, device = train.for_learner(learner), test.for_learner(learner), device_of(learner)
+    for number in range(learner.updates, len(tasks)):
         own = train.of(tasks[number])
-        if learner.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(learner.device)
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
         start = time.perf_counter()
-        learner.learn(own.X, own.y, partial(progress, number) if progress else None)
-        if learner.device.type == "cuda":
-            torch.cuda.synchronize(learner.device)
+        learner = _taught(learner, own, partial(progress, number) if progress else quiet)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
         seconds = time.perf_counter() - start
         now, overall = accuracies(learner, test, tasks[: number + 1])
-        yield TaskResult(
+        result = TaskResult(
             task=number,
             classes_seen=len(learner.labels),
             alpha_base=now[0],
@@ -91,10 +101,18 @@ def run(
             alpha_all=overall,
             forgetting=fmean(b - n for b, n in zip(best, now[:-1], strict=True)) if number else 0.0,
             seconds=seconds,
-            peak_memory_bytes=_peak_memory(learner.device),
+            peak_memory_bytes=_peak_memory(device),
             kept_bytes=_kept_bytes(learner),
             best=(best := [max(b, n) for b, n in zip([*best, 0.0], now, strict=True)]),
         )
+        yield learner, result
+
+
+def _taught(learner: Learner, own: Samples, tell: Tell) -> Learner:
+    """Having learned, and calibrated, as a model of it would be."""
+    labels = own.y.tolist()
+    after = learner.learn(own.X, labels, tell)
+    return after.judged(own.X, labels)[0] if isinstance(after, LeavesOut) and after.to_calibrate else after
 
 
 def accuracies(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> tuple[list[float], float]:
@@ -111,18 +129,27 @@ def accuracies(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]
 
 def answers(learner: Learner, test: Samples, tasks: Sequence[Sequence[Label]]) -> NDArray[Any]:
     """The label of each sample; a learner that has to be told a sample's task chooses among that task's classes."""
+    test = test.for_learner(learner)
     if not learner.about.told_the_task:
-        return learner.predict(test.X)
+        return _best(learner, test)
     found = np.empty_like(test.y)
     for task in tasks:
         own = np.flatnonzero(np.isin(test.y, np.asarray(task)))
-        found[own] = learner.predict(test.at(own).X, among=task)
+        found[own] = _best(learner, test.at(own), task)
     return found
 
 
+def _best(learner: Learner, test: Samples, candidates: Sequence[Label] | None = None) -> NDArray[Any]:
+    rows = learner.answer(test.X, 1, candidates).rows[:, 0]
+    labels: NDArray[Any] = np.asarray(learner.labels)[rows]
+    return labels
+
+
 def _kept_bytes(learner: Learner) -> dict[str, int]:
-    """By group; scratch memory is made again when it is needed, and is not kept."""
-    return {group: size for group, size in learner.memory().by_group().items() if group != GROUPS["scratch"]}
+    """By group."""
+    kept = bytes_kept(learner)
+    groups = {GROUPS[one]: one for one in ("network", "classes", "samples", "consolidation")}
+    return {title: sum(n for name, n in kept.items() if name.split(".")[0] == one) for title, one in groups.items()}
 
 
 def _peak_memory(device: torch.device) -> int:

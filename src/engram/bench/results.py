@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engram.bench import published
-from engram.bench.learners import METHODS
+from engram.bench.learners import METHODS, find_method
 from engram.bench.results_file import read_results
 from engram.bench.schema import PSI, find_problem
 from engram.bench.units import count
-from engram.learner import About
+from engram.learners.base import About
 
 Json = Mapping[str, Any]
 Verdict = Literal["reproduced", "higher", "lower"]
@@ -94,7 +94,7 @@ def variant_of(record: Json) -> str:
 
 def label_of(record: Json) -> str:
     """What a row is called: its method, what makes it another one, and what nobody else is told."""
-    told = METHODS[record.get("learner", "prototypes")].about.told_the_task
+    told = find_method(record.get("learner", "prototypes")).about.told_the_task
     return ", ".join(filter(None, (method_of(record), variant_of(record)))) + (TOLD if told else "")
 
 
@@ -132,7 +132,7 @@ class Row:
     @property
     def about(self) -> About:
         """What to know about the method."""
-        return METHODS[self.record.get("learner", "prototypes")].about
+        return find_method(self.record.get("learner", "prototypes")).about
 
     @property
     def features(self) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engram.bench.torchrun import is_first
-from engram.io.atomic import replacing
+from engram.files.atomic import replacing
 
 Json = dict[str, Any]
 FORMAT = 2

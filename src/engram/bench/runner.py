@@ -14,18 +14,18 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 import engram
 from engram.bench import published
+from engram.bench.learners import on_device, passes
 from engram.bench.metrics import confusion, memory_at, psi
 from engram.bench.offline import Ideal, offline_ideal
 from engram.bench.presets import Preset
 from engram.bench.protocol import Samples, TaskResult, answers, class_order, run, split_tasks
 from engram.bench.results_file import write_json, write_results
 from engram.bench.torchrun import from_first, is_first
-from engram.io import model_file
-from engram.learner import Learner, Progress, State
+from engram.files import model_file
+from engram.learners.base import Learner, Progress, State
 
 Json = dict[str, Any]
 
@@ -57,7 +57,7 @@ class Bench:
     def row_work(self, preset: Preset) -> float:
         """One row on one class order, classes taken to be of one size."""
         share = self.base / len(set(self.train.y.tolist()))
-        base, increment = (preset.learner.passes(preset.config, first) for first in (True, False))
+        base, increment = (passes(preset.learner, preset.config, first) for first in (True, False))
         return len(self.train.y) * (share * base + (1 - share) * increment)
 
 
@@ -100,10 +100,10 @@ def run_course(
     if finished := from_first(files.finished):
         return finished
     learner, results = files.resume(preset.learner, bench.device)
-    learner = learner or preset.learner(preset.config, seed=seed + 1000 * initialisation, device=bench.device)
+    learner = learner or preset.new(seed + 1000 * initialisation, bench.device)
     saved = time.monotonic()
     sizes = [len(bench.train.of(task).y) for task in tasks]
-    work = [size * preset.learner.passes(preset.config, number == 0) for number, size in enumerate(sizes)]
+    work = [size * passes(preset.learner, preset.config, number == 0) for number, size in enumerate(sizes)]
     start = done
     done += sum(work[: len(results)])
     tell = progress or (lambda *_: None)
@@ -114,14 +114,15 @@ def run_course(
         tell(preset.name, seed, number, len(tasks), epoch, done)
 
     best = results[-1].best if results else ()
-    for result in run(learner, bench.train, bench.test, tasks, epoch_done, best):
+    taught = learner
+    for taught, result in run(learner, bench.train, bench.test, tasks, epoch_done, best):
         results.append(result)
         done = start + sum(work[: len(results)])
         tell(preset.name, seed, result.task, len(tasks), None, done)
         if is_first() and time.monotonic() - saved >= bench.checkpoint_every:
-            files.checkpoint(learner, results)
+            files.checkpoint(taught, results)
             saved = time.monotonic()
-    found = answers(learner, bench.test, tasks)
+    found = answers(taught, bench.test, tasks)
     course = {
         "seed": seed,
         "init": initialisation,
@@ -129,7 +130,7 @@ def run_course(
         "tasks": [{k: v for k, v in asdict(result).items() if k != "best"} for result in results],
         "confusion": confusion(found, bench.test, order),
         "predictions": _positions(found, bench),
-        "memory": memory_at(learner, (100, 1000)),
+        "memory": memory_at(taught, (100, 1000)),
     }
     if is_first():
         files.finish(course)
@@ -146,24 +147,23 @@ class _Files:
         """The learner and the results of all it has learned, in one file."""
         state, tasks = learner.state(), [asdict(result) for result in results]
         self.learner.parent.mkdir(parents=True, exist_ok=True)
-        model_file.write(
-            self.learner, state.tensors, {"learner": state.meta, "tasks": tasks, "identity": self.identity}
-        )
+        model_file.write(self.learner, state.arrays, {"learner": state.meta, "tasks": tasks, "identity": self.identity})
 
     def resume(self, kind: type[Learner], device: str) -> tuple[Learner | None, list[TaskResult]]:
         """The learner and the results of the last checkpoint, if there is one."""
         checkpoint = from_first(self._read_checkpoint)
         if checkpoint is None:
             return None, []
-        tensors, header = checkpoint
-        return kind.from_state(State(tensors, header["learner"]), device), [TaskResult(**t) for t in header["tasks"]]
+        arrays, header = checkpoint
+        learner = on_device(kind.from_state(State(arrays, header["learner"])), device)
+        return learner, [TaskResult(**task) for task in header["tasks"]]
 
-    def _read_checkpoint(self) -> tuple[dict[str, Tensor], Json] | None:
+    def _read_checkpoint(self) -> tuple[dict[str, NDArray[Any]], Json] | None:
         if not self.learner.exists():
             return None
-        tensors, header = model_file.read(self.learner)
+        arrays, header = model_file.read(self.learner)
         self._check(header["identity"])
-        return tensors, header
+        return arrays, header
 
     def finish(self, course: Json) -> None:
         """Keep the numbers; the learner has done its work."""

@@ -27,7 +27,7 @@ from engram.bench.results import (
 )
 from engram.bench.schema import PSI
 from engram.bench.units import size, spread
-from engram.learner import GROUPS
+from engram.learners.base import GROUPS
 
 NOTHING = "–"
 _NUMBERS = {"cifar100": "Table 3: ", "cub200": "Table 5: "}

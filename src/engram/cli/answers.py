@@ -9,6 +9,7 @@ import typer
 
 from engram.cli.app import complain
 from engram.cli.options import percent
+from engram.names import SURE
 
 if TYPE_CHECKING:
     from engram.store import Answer
@@ -46,9 +47,12 @@ def choose_classes(known: Sequence[str], among: str) -> list[str]:
 
 def choose_names(taxonomy: Path | None, sure: float | None) -> tuple[dict[str, str] | None, float]:
     """What is above each name, and how likely an answer has to be."""
-    from engram.store import SURE, read_taxonomy
+    likely = SURE if sure is None else sure
+    if taxonomy is None:
+        return None, likely
+    from engram.store import read_taxonomy
 
-    return None if taxonomy is None else read_taxonomy(taxonomy), SURE if sure is None else sure
+    return read_taxonomy(taxonomy), likely
 
 
 def require_taxonomy(taxonomy: Path | None, sure: float | None) -> None:

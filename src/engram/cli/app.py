@@ -11,6 +11,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -18,12 +19,19 @@ from rich.console import Console
 from rich.markup import escape
 
 import engram
-from engram import plugins
 from engram.errors import DamagedModelError, ModelFileError, NothingToDoError
 
 # A network's threads wait for each other by spinning, and on a busy machine spin away the time of those they wait for:
 # training is then several times slower (docs/performance.md). To say so works only before torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# So do those of numpy's OpenBLAS, which cannot be told otherwise: on a busy machine a model's first answer took 1 to 4
+# seconds with two, and takes .2 s with one. What takes long, decoding and encoding, has threads of its own.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+_MODULES = {name: name for name in ("learn", "new", "predict", "evaluate", "watch", "serve")}
+_MODULES |= {"label-studio": "label_studio", "export": "export", "doctor": "doctor"}
+_MODULES |= dict.fromkeys(("info", "card", "history", "forget", "rename", "undo", "redo", "refuse"), "model")
+_MODULES |= {"merge": "merge", "demo": "demo", "methods": "methods"}
 
 # Exit codes; 0 is done. Ctrl-C is 130, as everywhere.
 NOTHING, BAD_INPUT, DAMAGED, INTERRUPTED = 1, 2, 3, 130
@@ -94,7 +102,7 @@ def main() -> None:
             stream.reconfigure(errors="engram")
     if not sys.warnoptions:  # they are for developers
         warnings.simplefilter("ignore")
-    _find_more_commands()
+    load_commands(next((word for word in sys.argv[1:] if not word.startswith("-")), None))
     try:
         status = app(prog_name="engram", standalone_mode=False)
     except Exception as error:
@@ -104,13 +112,20 @@ def main() -> None:
     sys.exit(status or 0)
 
 
-def _find_more_commands() -> None:
-    """Load what registers commands of its own, unless the command is one of those that are here already."""
-    commands = [(one.name, one.callback) for one in app.registered_commands]
-    here = {name or (function.__name__.replace("_", "-") if function else "") for name, function in commands}
-    if next((word for word in sys.argv[1:] if not word.startswith("-")), "") not in here:
-        for more in plugins.registered("engram.commands"):
-            more.load()
+def load_commands(name: str | None = None) -> None:
+    """Import the module of one command; without a name, or for one that is not here, all and those of other packages.
+
+    Modules register their commands in the order in which the help shows them.
+    """
+    if name in _MODULES:
+        import_module(f"engram.cli.{_MODULES[name]}")
+        return
+    for module in dict.fromkeys(_MODULES.values()):
+        import_module(f"engram.cli.{module}")
+    from engram import plugins
+
+    for more in plugins.registered("engram.commands"):
+        more.load()
 
 
 def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -58,7 +58,7 @@ def evaluate(
     boxes = detected_boxes(detections, images, detection_threshold)
     classes = _pictures(folder, skip_bad)
 
-    from engram.images import source_name
+    from engram.images.decode import source_name
     from engram.store import crop_classes, evaluate_images
 
     if boxes is not None:
@@ -93,7 +93,7 @@ def evaluate(
 
 def _pictures(folder: Path, skip_bad: bool) -> "Classes":
     """The pictures of each class."""
-    from engram.datasets import image_folder
+    from engram.datasets.dataset import image_folder
 
     if folder.is_file():
         return listed_pictures(folder, skip_bad=skip_bad)

@@ -11,7 +11,7 @@ from engram.cli.options import MAIN, AllowDownload, AsJson, ExistingModel, megab
 
 _EXPORT = """Example:
 
-engram export birds.engram birds.onnx    # needs pip install 'engram-learn\\[onnx]'"""
+engram export birds.engram birds.onnx"""
 
 
 @app.command(epilog=_EXPORT, rich_help_panel=MAIN)
@@ -27,9 +27,10 @@ def export(
     the names of the classes. Before the file takes its place it is run, and has to give the model's scores, within
     0.0001.
     """
+    from engram.store.export import export_model
+
     with console.status(f"writing and checking {escape(str(out))}"):
-        loaded = open_store(model).read()
-        result = loaded.clf.export(out, unknown_below=loaded.unknown_below())
+        result = export_model(open_store(model).read(), out)
     if as_json:
         print_json({"path": str(out), "bytes": out.stat().st_size, **result})
     answers = f"{len(result['labels'])} classes; differs from the model by at most {result['difference']:.1e}"

@@ -54,7 +54,7 @@ def label_studio(
         raise ValueError(f"{files} is not a folder")
     store = open_store(model, device, wait=5.0)
     if store.exists():  # whatever cannot work is said now
-        _ = store.read().backbone
+        store.read().open_encoder(store.device)
     pictures = LabelStudioFiles(label_studio_url, os.environ.get("LABEL_STUDIO_API_KEY"), files)
     backend = create_backend(store, Plan(more=True), pictures, bound=host, login=login)
     server = backend.state.server

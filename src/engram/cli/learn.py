@@ -48,7 +48,7 @@ engram learn birds.engram pictures/ --detections md.json    # from MegaDetector'
 
 BLOCK = 2048  # pictures
 _SMALL_BASE = 5  # classes
-_DOING = {"look": "looking at pictures", "train": "training", "check": "checking"}
+_DOING = {"look": "looking at pictures", "train": "training"}
 
 
 @app.command(epilog=_EXAMPLES, rich_help_panel=MAIN)
@@ -94,7 +94,8 @@ def learn(
     A new model is trained on all of them at once, an existing one learns class after class and saves each before it
     begins the next. After an interruption the same command continues with the next class.
     """
-    from engram.datasets import DataError, scan_classes
+    from engram.datasets.folders import scan_classes
+    from engram.errors import DataError
     from engram.settings import parse_settings
 
     if statistics and dask is not None:

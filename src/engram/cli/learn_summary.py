@@ -7,7 +7,7 @@ from engram.cli.app import complain, note, print_json
 from engram.cli.options import megabytes, percent
 
 if TYPE_CHECKING:
-    from engram.datasets import LeftOut
+    from engram.datasets.folders import LeftOut
     from engram.store import ModelStore, Report
     from engram.store.learn import Classes
 
@@ -50,7 +50,7 @@ def summarise(
 
 def _warnings(report: "Report", taught: "Classes") -> "Iterator[str]":
     """What was learned, but is likely not what was meant."""
-    from engram.images import source_name
+    from engram.images.decode import source_name
     from engram.store import similar_name, twins
 
     if report.drift:

@@ -12,7 +12,7 @@ from engram.cli.options import CARE, AsJson, ExistingModel, Wait, Yes, megabytes
 from engram.errors import NothingToDoError
 
 if TYPE_CHECKING:
-    from engram.store import Event
+    from engram.history import Event
 
 _RIGHT = "right: how often its pictures would be recognised, each judged as if it had not been learned"
 

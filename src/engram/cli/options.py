@@ -80,7 +80,7 @@ ImagesFolder = Annotated[
 
 def _allow_download(allowed: bool) -> bool:
     if allowed:
-        from engram.backbones.recorded import ALLOW_DOWNLOAD
+        from engram.encoders.recorded import ALLOW_DOWNLOAD
 
         os.environ[ALLOW_DOWNLOAD] = "1"  # for the processes that the page starts, too
     return allowed
@@ -115,7 +115,7 @@ Settings = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, directml or coreml; engram doctor lists what is here.")]
 Wait = Annotated[float, typer.Option(min=0, help="Seconds to wait for another process that is changing the model.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

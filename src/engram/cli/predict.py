@@ -66,7 +66,7 @@ def predict(
         typer.Option(
             metavar="auto|NUMBER",
             help="Answer unknown where a picture looks like no known class; auto refuses about 5 % of the known ones "
-            "too. NUMBER is another such share, like 0.02; for methods without a rule of their own, a similarity.",
+            "too. NUMBER is another such share, like 0.02. Methods that are not calibrated cannot tell.",
         ),
     ] = None,
     among: Among = None,
@@ -126,15 +126,8 @@ def predict(
             raise typer.Exit(BAD_INPUT)
         sources = [one for one in sources if one not in missing]
 
-    from engram.datasets import is_film
-    from engram.store import (  # slow, and not for a wrong path
-        Answer,
-        add_classifications,
-        predict_film,
-        predict_images,
-        unknown_threshold,
-        write_detections,
-    )
+    from engram.datasets.folders import is_film
+    from engram.store.predict import Answer, predict_images, unknown_threshold  # slow, and not for a wrong path
 
     has_films = any(map(is_film, sources))
     if has_films and every is None:
@@ -150,6 +143,8 @@ def predict(
     def asked() -> "Iterator[Answer | Unreadable]":
         for films, some in groupby(sources, is_film):
             if films:
+                from engram.store import predict_film
+
                 for film in some:
                     yield from predict_film(loaded, str(film), every=every or 1.0, device=device, **wanted)
             else:
@@ -180,6 +175,8 @@ def predict(
         for answer in answered():
             typer.echo(printable(answer_line(answer)))
     if boxes is not None and out is not None:
+        from engram.store import add_classifications, write_detections
+
         classes = chosen or [*loaded.names, *loaded.built_in]
         content = add_classifications(boxes, named, classifier=model.name, names=classes, taxonomy=parents)
         try:
@@ -199,7 +196,7 @@ class _StandardInput(io.BytesIO):
 
 def _sources(pictures: Sequence[str], listed: Path | None, films: bool) -> list[Any]:
     """The images to answer: paths, and for `-` the content of standard input. With `films`, also those in folders."""
-    from engram.datasets import is_film, scan_pictures
+    from engram.datasets.folders import is_film, scan_pictures
 
     names = list(pictures)
     if listed is not None:

@@ -49,10 +49,10 @@ def serve(
     """
     if not all(map(find_spec, ("uvicorn", "fastapi", "multipart", "segno"))):
         raise ValueError("the page needs packages that are not installed; pip install 'engram-learn[web]'")
-    import gc
     import logging
     import webbrowser
 
+    from engram.learners.registry import find
     from engram.settings import parse_settings
     from engram.store import Plan
     from engram.web.addresses import PublicUrl, is_loopback, page_addresses
@@ -68,12 +68,13 @@ def serve(
         raise ValueError(f"{folder} is not a folder; make it first")
     # Whatever cannot work is said now, and not when somebody has taken pictures.
     if store.exists():
-        clf = store.read().clf
-        if clf.backbone_identity_ is None:
+        taught = store.read()
+        if taught.encoder is None:
             raise ValueError(f"{model} was taught feature vectors, and the page is about pictures")
-        plan.require_same(clf)
+        find(taught.method)  # says what brings it, if it is not here
+        plan.require_same(taught)
     else:
-        plan.new_classifier(plan.new_backbone(), device)
+        plan.new_model(device)
     public = PublicUrl.parse(public_url) if public_url else None
     token = kept_token(token_file) if token_file else None if is_loopback(host) and not public else new_token()
     with listen(host, port) as listening:
@@ -90,10 +91,7 @@ def serve(
                 webbrowser.open(address)
         page = create_app(store, plan, bound=host, public=public, token=token, token_is_kept=token_file is not None)
         server = page.state.server
-        try:
-            PageServer(page, server.limits, server.begin_closing, behind_proxy=public is not None).run([listening])
-        finally:
-            gc.freeze()  # to collect what torch has made takes a second, which Ctrl-C would seem to take
+        PageServer(page, server.limits, server.begin_closing, behind_proxy=public is not None).run([listening])
 
 
 def _draw(address: str) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from engram.cli.app import complain, note
 
 if TYPE_CHECKING:
-    from engram.datasets import Detections, LeftOut
+    from engram.datasets.detections import Detections
+    from engram.datasets.folders import LeftOut
     from engram.store import ImageUrl
 
 _NAMED = 10  # files that are left out for one reason
@@ -15,7 +16,8 @@ _NAMED = 10  # files that are left out for one reason
 
 def listed_pictures(file: Path, *, skip_bad: bool, addresses: bool = False) -> "dict[str, list[Path | ImageUrl]]":
     """The pictures of each class in a list; every bad row is told, and is an error unless `skip_bad`."""
-    from engram.datasets import DataError, read_listing
+    from engram.datasets.listing import read_listing
+    from engram.errors import DataError
 
     listing = read_listing(file, addresses=addresses)
     for row in listing.bad:
@@ -35,12 +37,13 @@ def listed_pictures(file: Path, *, skip_bad: bool, addresses: bool = False) -> "
 
 def detected_boxes(file: Path | None, images: Path | None, threshold: float | None) -> "Detections | None":
     """What --detections names, and what the options beside it say about it."""
-    from engram.datasets import LeftOut, read_detections
-
     if file is None:
         if images is not None or threshold is not None:
             raise ValueError("--images and --detection-threshold belong to --detections")
         return None
+    from engram.datasets.detections import read_detections
+    from engram.datasets.folders import LeftOut
+
     found = read_detections(file, images=images, threshold=threshold)
     tell_left_out(LeftOut(Path(name), "a video, and boxes in its frames are passed over") for name in found.videos)
     return found

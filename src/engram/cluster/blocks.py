@@ -1,19 +1,19 @@
 """A block of pictures and what is left of it: counts, sums and scatter, in a learner that can be merged."""
 
 import contextlib
-import copy
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.backbones import Backbone
+from engram.encoders.recorded import RecordedEncoder
 from engram.errors import ModelFileError
-from engram.images import extract
+from engram.files import model_file
 from engram.images.remote import ReadableImages
-from engram.io import model_file
-from engram.learner import Label, Learner, State
+from engram.images.stream import encode_all
+from engram.learners.base import Label, Mergeable, State
+from engram.model import Model
 
 BLOCK = 2048  # of a block: 20 MB of features where there are 2,432 of each
 CLASSES = 1024  # of a range: 20 MB of means
@@ -21,20 +21,26 @@ CLASSES = 1024  # of a range: 20 MB of means
 
 @dataclass(frozen=True)
 class Setting:
-    """What all blocks of one job have in common: a blank learner, the network, and where to keep what is done."""
+    """What all blocks of one job have in common: an empty learner, the encoder, and where to keep what is done."""
 
-    blank: Learner
-    backbone: Backbone
+    empty: Mergeable
+    encoder: RecordedEncoder  # a worker opens its own
     device: str = "auto"
     folder: Path | None = None
 
+    @classmethod
+    def of(cls, model: Model, device: str, folder: Path | None = None) -> "Setting":
+        """That of what is to be absorbed by a model."""
+        if model.encoder is None:
+            raise ValueError("the model was taught feature vectors, and cannot look at pictures")
+        return cls(model.empty(), model.encoder, device, folder)
+
     def key(self) -> bytes:
         """A checksum of all that a result depends on beside the pictures."""
-        state = self.blank.state()
-        digest = hashlib.blake2b(repr((self.blank.method, state.meta, self.backbone.identity)).encode())
-        digest.update(self.backbone.preprocess.key().encode())
-        for name, tensor in sorted(state.tensors.items()):
-            digest.update(name.encode() + tensor.cpu().contiguous().reshape(-1).numpy().tobytes())
+        state = self.empty.state()
+        digest = hashlib.blake2b(repr((self.empty.method, state.meta, self.encoder.identity)).encode())
+        for name, array in sorted(state.arrays.items()):
+            digest.update(name.encode() + array.tobytes())
         return digest.digest()
 
 
@@ -51,7 +57,7 @@ class Block:
 class Summary:
     """What was learned from some blocks (None where no picture could be read), and which pictures could not be read."""
 
-    learner: Learner | None
+    learner: Mergeable | None
     pictures: int
     unreadable: tuple[tuple[str, str], ...] = ()
 
@@ -90,12 +96,12 @@ def summarise(block: Block, setting: Setting) -> Summary:
     file = None if setting.folder is None else setting.folder / f"{block.key}.block"
     if file is not None and (kept := _read(file, setting)) is not None:
         return kept
-    looked = extract(ReadableImages(block.images), setting.backbone, device=setting.device)
+    seen = encode_all(ReadableImages(block.images), setting.encoder.open(setting.device))
     learner = None
-    if len(looked.kept):
-        learner = copy.copy(setting.blank)
-        learner.learn(looked.values, [block.labels[at] for at in looked.kept])
-    summary = Summary(learner, len(block.images), tuple(looked.skipped))
+    if len(seen.kept):
+        learner = setting.empty.learn(seen.features, [block.labels[at] for at in seen.kept])
+    unreadable = tuple((one.name, one.reason) for one in seen.unreadable)
+    summary = Summary(learner, len(block.images), unreadable)
     if file is not None:
         _write(file, summary)
     return summary
@@ -104,9 +110,7 @@ def summarise(block: Block, setting: Setting) -> Summary:
 def combine(summaries: Sequence[Summary]) -> Summary:
     """The summary of all blocks together."""
     learners = [summary.learner for summary in summaries if summary.learner is not None]
-    merged = copy.copy(learners[0]) if learners else None
-    if merged is not None:
-        merged.merge(*learners[1:])
+    merged = learners[0].merge(*learners[1:]) if learners else None
     unreadable = tuple(one for summary in summaries for one in summary.unreadable)
     return Summary(merged, sum(summary.pictures for summary in summaries), unreadable)
 
@@ -116,14 +120,14 @@ def _write(file: Path, summary: Summary) -> None:
     state = State({}, {}) if summary.learner is None else summary.learner.state()
     header = {"learner": state.meta, "pictures": summary.pictures, "unreadable": summary.unreadable}
     with contextlib.suppress(ModelFileError):
-        model_file.write(file, state.tensors, header)
+        model_file.write(file, state.arrays, header)
 
 
 def _read(file: Path, setting: Setting) -> Summary | None:
     try:
-        tensors, header = model_file.read(file)
+        arrays, header = model_file.read(file)
     except ModelFileError:
         return None
     meta = header["learner"]
-    learner = type(setting.blank).from_state(State(tensors, meta), "cpu") if meta else None
+    learner = type(setting.empty).from_state(State(arrays, meta)) if meta else None
     return Summary(learner, header["pictures"], tuple((name, reason) for name, reason in header["unreadable"]))

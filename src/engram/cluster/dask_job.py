@@ -6,16 +6,10 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from engram.backbones import Backbone
 from engram.cluster.blocks import BLOCK, Block, Setting, Summary, combine, cut_blocks, summarise
-from engram.images import FeatureCache, Images
-from engram.images.cache import ROWS_PER_FILE
-from engram.learner import Label
+from engram.learners.base import Label
 
 AT_ONCE = 4  # results that wait to be added to the sum of their range: however many blocks there are, no more do
 AHEAD = 4  # blocks submitted for every worker: enough that none waits, few enough that lists of paths stay small
@@ -109,31 +103,10 @@ def run_blocks(
     return Outcome(summaries, *_losses(client.get_events("all")[events_before:]))
 
 
-def fill_on_cluster(
-    address: str, images: Images, backbone: Backbone, cache: FeatureCache, told: Callable[[int, int], None]
-) -> None:
-    """Let workers compute features and put them into the cache, whose folder they share with this process."""
-    if isinstance(images, np.ndarray):
-        raise ValueError("only pictures in files can be given to workers; leave --dask out")
-    with connect(address) as client:
-        shared = _share(client, (backbone.cpu(), cache.root.resolve(), cache.dtype.name))
-        window = _Window(client, lambda done: told(done, len(images)))
-        for start in range(0, len(images), ROWS_PER_FILE):
-            window.wait_for_room()
-            part = [str(image) for image in images[start : start + ROWS_PER_FILE]]
-            window.add(client.submit(_fill, part, shared, pure=False), len(part))
-        window.wait_for_all()
-
-
-def _fill(images: Sequence[str], job: tuple[Backbone, Path, Any]) -> None:
-    backbone, root, dtype = job
-    FeatureCache(root, dtype).fill(images, backbone)
-
-
 def _share(client: Any, value: object) -> Any:
     """What all workers need, sent once. As the result of a task, it is made again where a lost worker had it."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sending large graph")  # the network, once
+        warnings.filterwarnings("ignore", "Sending large graph")  # the head of a network, perhaps
         return client.submit(pickle.loads, pickle.dumps(value), pure=False)
 
 

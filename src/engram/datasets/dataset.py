@@ -4,20 +4,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-
-class DataError(ValueError):
-    """A data set that is not there, or not what it should be; the message says what to do."""
-
-
-class LeftOut(NamedTuple):
-    """A file or folder among the pictures that is not taken for one, and why."""
-
-    path: Path
-    reason: str
+from engram.datasets.folders import LeftOut, is_split, scan_classes
+from engram.errors import DataError as DataError
 
 
 @dataclass(frozen=True)
@@ -56,3 +48,36 @@ def data_root(root: str | Path | None) -> Path:
     if not chosen:
         raise DataError("where is the data? pass root=FOLDER, or set the environment variable ENGRAM_DATA")
     return Path(chosen).expanduser()
+
+
+def image_folder(root: str | Path) -> Dataset:
+    """Read `root`/CLASS/… or, where `root` is split, `root`/train/CLASS/… and `root`/test/CLASS/….
+
+    Pictures may lie deeper inside their class's folder. Hidden files and folders are passed over; other files that are
+    no pictures are in `Split.left_out`. Classes are in alphabetical order.
+    """
+    root = Path(root).expanduser()
+    if not root.is_dir():
+        raise DataError(f"{root} is not a folder")
+    if not is_split(root):
+        train, classes = _split(root)
+        return Dataset(root.resolve().name, train, None, classes)
+    train, classes = _split(root / "train")
+    test, test_classes = _split(root / "test") if (root / "test").is_dir() else (None, [])
+    if unknown := sorted(set(test_classes) - set(classes)):
+        raise DataError(f"{root / 'test'} has classes that {root / 'train'} has not: {', '.join(unknown)}")
+    return Dataset(root.resolve().name, train, test, classes)
+
+
+def _split(folder: Path) -> tuple[Split, list[str]]:
+    found = scan_classes(folder)
+    if not found.classes:
+        raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
+    for name, pictures in found.classes.items():
+        if not pictures:
+            inside = [one for one in found.left_out if (folder / name) in (one.path, *one.path.parents)]
+            why = f" ({inside[0].path.name}: {inside[0].reason})" if inside else ""
+            raise DataError(f"{folder / name} holds no pictures{why}; add some, or remove the folder")
+    labelled = [(path, name) for name, pictures in found.classes.items() for path in pictures]
+    split = Split([path for path, _ in labelled], [name for _, name in labelled], tuple(found.left_out))
+    return split, list(found.classes)

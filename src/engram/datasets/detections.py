@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engram.datasets.dataset import DataError
+from engram.errors import DataError
 
 ANIMAL = "animal"
 USUAL = 0.2  # what MegaDetector recommends from version 5 on, for a file that does not say

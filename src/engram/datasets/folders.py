@@ -4,13 +4,21 @@ import os
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
-from engram.datasets.dataset import DataError, Dataset, LeftOut, Split
+from engram.errors import DataError
 
 SPLITS = frozenset({"train", "test", "val", "valid", "validation"})
 SUFFIXES = frozenset({".avif", ".bmp", ".gif", ".jp2", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 _HEIC = frozenset({".heic", ".heif"})
 _FILMS = frozenset({".avi", ".m4v", ".mkv", ".mov", ".mp4", ".mpeg", ".mpg", ".webm"})
+
+
+class LeftOut(NamedTuple):
+    """A file or folder among the pictures that is not taken for one, and why."""
+
+    path: Path
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -21,25 +29,6 @@ class ClassFolders:
     left_out: list[LeftOut]
 
 
-def image_folder(root: str | Path) -> Dataset:
-    """Read `root`/CLASS/… or, where `root` is split, `root`/train/CLASS/… and `root`/test/CLASS/….
-
-    Pictures may lie deeper inside their class's folder. Hidden files and folders are passed over; other files that are
-    no pictures are in `Split.left_out`. Classes are in alphabetical order.
-    """
-    root = Path(root).expanduser()
-    if not root.is_dir():
-        raise DataError(f"{root} is not a folder")
-    if not _is_split(root):
-        train, classes = _split(root)
-        return Dataset(root.resolve().name, train, None, classes)
-    train, classes = _split(root / "train")
-    test, test_classes = _split(root / "test") if (root / "test").is_dir() else (None, [])
-    if unknown := sorted(set(test_classes) - set(classes)):
-        raise DataError(f"{root / 'test'} has classes that {root / 'train'} has not: {', '.join(unknown)}")
-    return Dataset(root.resolve().name, train, test, classes)
-
-
 def scan_classes(root: str | Path) -> ClassFolders:
     """The pictures of each class below `root`, or its `train` where it is split; and what is left out."""
     root = Path(root).expanduser()
@@ -47,7 +36,7 @@ def scan_classes(root: str | Path) -> ClassFolders:
         raise DataError(f"{root} is not a folder")
     classes: dict[str, list[Path]] = {}
     left_out: list[LeftOut] = []
-    for entry in _visible(root / "train" if _is_split(root) else root):
+    for entry in _visible(root / "train" if is_split(root) else root):
         if entry.is_dir():
             classes[entry.name], others = scan_pictures(entry)
             left_out += others
@@ -101,21 +90,7 @@ def _why_no_picture(path: Path) -> str | None:
     return None if suffix in SUFFIXES else "by its name not a picture that engram reads"
 
 
-def _split(folder: Path) -> tuple[Split, list[str]]:
-    found = scan_classes(folder)
-    if not found.classes:
-        raise DataError(f"{folder} holds no folders; expected one folder of pictures per class")
-    for name, pictures in found.classes.items():
-        if not pictures:
-            inside = [one for one in found.left_out if (folder / name) in (one.path, *one.path.parents)]
-            why = f" ({inside[0].path.name}: {inside[0].reason})" if inside else ""
-            raise DataError(f"{folder / name} holds no pictures{why}; add some, or remove the folder")
-    labelled = [(path, name) for name, pictures in found.classes.items() for path in pictures]
-    split = Split([path for path, _ in labelled], [name for _, name in labelled], tuple(found.left_out))
-    return split, list(found.classes)
-
-
-def _is_split(root: Path) -> bool:
+def is_split(root: Path) -> bool:
     """Whether `root`/train holds classes and is none: that has pictures of its own, or other classes beside it."""
     if not (root / "train").is_dir():
         return False

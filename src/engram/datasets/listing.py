@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from engram.datasets.dataset import DataError
+from engram.errors import DataError
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _HEADER = ("path", "label")

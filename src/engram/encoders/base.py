@@ -30,6 +30,8 @@ class Preprocess:
         ``"exact"`` stretches to size×size, whatever the aspect ratio.
     resize_to : length of the shorter side before the crop, `size` unless given; where larger, a margin is cut off.
     mean, std : per channel (RGB), on the 0..1 scale.
+    draft : whether a JPEG is decoded at a half, a quarter or an eighth of its sides where twice what the network sees
+        is left of them: a photo of 12 megapixels in a third of the time, and nearly the same pixels.
     interpolation : ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``, all antialiased as Pillow does.
 
     A picture that already has the right size passes through untouched.
@@ -44,6 +46,7 @@ class Preprocess:
     mean: tuple[float, float, float] = IMAGENET_MEAN
     std: tuple[float, float, float] = IMAGENET_STD
     interpolation: str = "bilinear"
+    draft: bool = False
 
     def __post_init__(self) -> None:
         if self.resize not in ("shorter", "exact"):
@@ -58,6 +61,11 @@ class Preprocess:
     def fits(self, height: int, width: int) -> bool:
         """Whether a picture of this size needs no resizing."""
         return height == width == self.size and self.resize_to in (None, self.size)
+
+    @property
+    def enough(self) -> int | None:
+        """How long the sides of a picture have to be, at least, when it is decoded; None: as long as they are."""
+        return 2 * (self.resize_to or self.size) if self.draft else None
 
     def image(self, picture: Image.Image) -> Pixels:
         """Resize and crop an RGB picture into uint8 (size, size, 3)."""
@@ -79,7 +87,8 @@ class Preprocess:
 
     def describe(self) -> dict[str, Any]:
         """The settings as plain JSON-able values."""
-        return {**asdict(self), "mean": list(self.mean), "std": list(self.std)}
+        described = {**asdict(self), "mean": list(self.mean), "std": list(self.std)}
+        return {name: value for name, value in described.items() if name != "draft" or value}  # as before there was it
 
     def key(self) -> str:
         """One line of text, equal exactly when the settings are equal: for cache keys and model files."""

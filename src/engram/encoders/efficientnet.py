@@ -16,6 +16,7 @@ from engram.encoders.weights import hash_weights
 
 Array = np.ndarray[Any, Any]
 
+DRAFT = ":draft"  # how the identity ends of one that need not decode the whole of a large JPEG
 LAYERS = ("pooled", "joined", "logits")
 SIZES = {"efficientnet_lite0": 224, "efficientnet_lite1": 240, "efficientnet_lite2": 260}
 # blocks, and the channels inside the last
@@ -38,9 +39,12 @@ class EfficientNetLite:
     layer: str
     size: int
     mirror: bool
+    draft: bool = True
 
     @classmethod
-    def of(cls, name: str, tensors: Mapping[str, Array], layer: str, size: int, mirror: bool) -> "EfficientNetLite":
+    def of(
+        cls, name: str, tensors: Mapping[str, Array], layer: str, size: int, mirror: bool, draft: bool = True
+    ) -> "EfficientNetLite":
         """The network with those of a file's tensors that it uses; EncoderError where one is missing."""
         blocks, wide = _SHAPES[name]
         last = tensors.get(f"_blocks.{blocks - 1}._bn1.weight", ())
@@ -52,18 +56,20 @@ class EfficientNetLite:
             for key, tensor in tensors.items()
             if key.startswith(parts) and not key.endswith("num_batches_tracked")  # only training reads that
         }
-        return cls(name, used, layer, size, mirror)
+        return cls(name, used, layer, size, mirror, draft)
 
     @property
     def identity(self) -> str:
         """The text by which a model file knows the network."""
-        mirror = ":mirror" if self.mirror else ""
-        return f"{self.name}:{self.layer}@{self.size}:sha256-{hash_weights(self.tensors)}{mirror}"
+        more = (":mirror" if self.mirror else "") + (DRAFT if self.draft else "")
+        return f"{self.name}:{self.layer}@{self.size}:sha256-{hash_weights(self.tensors)}{more}"
 
     @property
     def preprocess(self) -> Preprocess:
         """How a picture becomes what it takes."""
-        return Preprocess(size=self.size, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), interpolation="bicubic")
+        return Preprocess(
+            size=self.size, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), interpolation="bicubic", draft=self.draft
+        )
 
     @property
     def dim(self) -> int:

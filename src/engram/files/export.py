@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from PIL import Image
 
 from engram.encoders.base import Features, Pixels, Preprocess
 from engram.encoders.graph import Graph
-from engram.encoders.onnx import OnnxEncoder
+from engram.encoders.onnx import OnnxEncoder, open_graph
 from engram.errors import ModelFileError
+from engram.files.atomic import replacing
 from engram.files.steps import Steps, add_steps
-from engram.io.atomic import replacing
 
 Array = np.ndarray[Any, Any]
 Score = Callable[[Features], tuple[Array, Array | None, float]]  # scores, novelty, temperature: a learner's `score`
@@ -64,7 +63,7 @@ def export(
     ]
     graph = Graph("engram")
     pictures = graph.input(INPUT, np.uint8, ["batch", "height", "width", 3])
-    features = encoder.network.add_to(graph, _add_resize(graph, pictures, encoder.preprocess))
+    features = encoder.read().add_to(graph, _add_resize(graph, pictures, encoder.preprocess))
     values = add_steps(graph, steps, features)
     _add_answers(graph, values, list(labels), expected[0].temperature, unknown_above)
     content = graph.to_bytes(
@@ -143,7 +142,7 @@ class _Expected:
 
 def _compare(content: bytes, expected: Sequence[_Expected]) -> float:
     """The largest difference between the graph's answers and the model's to pictures that need no resizing."""
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    session = open_graph(content)
     largest = 0.0
     for one in expected:
         scores, novelty = session.run(["scores", "novelty"], {INPUT: one.pictures})

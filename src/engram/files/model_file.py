@@ -20,7 +20,6 @@ from safetensors.numpy import save
 
 import engram
 from engram.errors import DamagedModelError, ModelFileError
-from engram.io.atomic import replacing
 
 Array = NDArray[Any]
 
@@ -44,6 +43,8 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, Array], header: dic
         text = json.dumps(checked, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"cannot write {path}: its header is not what JSON holds: {error}; {UNTOUCHED}") from error
+    from engram.files.atomic import replacing  # here, as a question writes nothing
+
     try:
         with replacing(path) as temporary:
             temporary.write_bytes(save(own, metadata={"engram": text}))

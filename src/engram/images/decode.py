@@ -47,12 +47,13 @@ class ImageError(ValueError):
         self.reason = reason
 
 
-def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
+def load_image(source: ImageSource, name: str | None = None, enough: int | None = None) -> Image.Image:
     """Read a picture from a path, the bytes of a file, an open file, a uint8 array, a PIL image or a `Crop`, as RGB.
 
     EXIF orientation is applied, transparency is laid on white, 16-bit grey is scaled to 8 bits (not clipped). A JPEG
     beyond Pillow's limit (`PIL.Image.MAX_IMAGE_PIXELS`) is read at a half or a quarter of its width and height.
-    Whatever is wrong with a picture, another one beyond that limit included, is an `ImageError`.
+    One whose sides are at least twice `enough`, or four or eight times, is read at that part of them. Whatever is wrong
+    with a picture, another one beyond that limit included, is an `ImageError`.
     """
     name = name or source_name(source) or "image"
     if isinstance(source, Crop):
@@ -69,6 +70,8 @@ def load_image(source: ImageSource, name: str | None = None) -> Image.Image:
             # Pillow only warns between one and two times its limit, and warnings cannot be caught per thread.
             if _is_beyond_limit(image.size) and not _reduce(image):
                 raise ValueError(f"{image.width}×{image.height} is beyond {_limit()}")
+            if enough is not None:
+                image.draft(None, (enough, enough))  # what is no JPEG does nothing
             image.load()
             return _rgb(_upright(image))
     except OSError as error:

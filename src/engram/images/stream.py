@@ -17,8 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from engram.encoders.base import Encoder, Features, Pixels, Preprocess
+from engram.images.crop import Crop
 from engram.images.decode import ImageError, ImageSource, load_image, source_name
 
 # Paths, files' bytes, open files, uint8 arrays, PIL images and crops; or one uint8 array (n, h, w, 3) or (n, h, w).
@@ -53,9 +55,14 @@ class Encoded:
 
 
 def encode_all(
-    sources: Sources, encoder: Encoder, *, progress: Progress | None = None, threads: int | None = None
+    sources: Sources,
+    encoder: Encoder,
+    *,
+    progress: Progress | None = None,
+    threads: int | None = None,
+    strict: bool = False,
 ) -> Encoded:
-    """Compute the features of pictures; of those that cannot be read, say which and why."""
+    """Compute the features of pictures; of those that cannot be read, say which and why, or if `strict` fail."""
     features = np.empty((len(sources), encoder.dim), np.float32)
     kept: list[int] = []
     unreadable: list[Unreadable] = []
@@ -63,6 +70,8 @@ def encode_all(
         features[len(kept) : len(kept) + len(batch.kept)] = batch.features
         kept += batch.kept
         unreadable += batch.unreadable
+        if strict and unreadable:
+            raise ImageError(unreadable[0].name, unreadable[0].reason)
         if progress is not None:
             progress(len(kept) + len(unreadable), len(sources))
     return Encoded(features[: len(kept)], np.asarray(kept, np.intp), unreadable)
@@ -93,7 +102,20 @@ def prepare(source: ImageSource, preprocess: Preprocess, name: str = "image") ->
 
     What has been prepared passes through untouched.
     """
-    return preprocess.image(load_image(source, source_name(source) or name))
+    return preprocess.image(load_image(source, source_name(source) or name, preprocess.enough))
+
+
+def holds_pictures(X: object) -> bool:
+    """Whether X is pictures: uint8 of three or four dimensions, or a list of paths, crops, images, files' bytes."""
+    if isinstance(X, np.ndarray):
+        if X.ndim > 1:
+            return X.dtype == np.uint8 and X.ndim in (3, 4)
+        X = X.tolist() if X.dtype.kind in "OU" else []
+    if not isinstance(X, list | tuple) or not X:
+        return False
+    if isinstance(X[0], np.ndarray):
+        return X[0].dtype == np.uint8 and X[0].ndim in (2, 3)
+    return isinstance(X[0], str | os.PathLike | bytes | Image.Image | Crop)
 
 
 def check_sources(sources: object) -> None:

@@ -62,8 +62,8 @@ class Absent(Learner):
 
     @property
     def can_learn(self) -> bool:
-        """Not here."""
-        return False
+        """Whether it could, were the method here."""
+        return not self.kept.meta.get("slim", False)
 
     def _refuse(self) -> NoReturn:
         raise MissingMethodError(self.reason)

@@ -103,6 +103,7 @@ class Learner(ABC):
     settings_type: ClassVar[type[Any]]  # a frozen dataclass with every setting
     weighs_features: ClassVar[bool] = False  # by how they vary, so that layers of unlike scale may be joined
     first_classes: ClassVar[int] = 1  # how many a new model begins with at least
+    few_samples: ClassVar[Mapping[str, Any]] = {}  # settings for some dozens of samples per class
 
     settings: Any
     seed: int = 0
@@ -124,6 +125,11 @@ class Learner(ABC):
                 raise ValueError(f"{cls.method} has no setting {name!r}; it has {', '.join(known) or 'none'}")
             require_kind(name, value, known[name])
         return cls.settings_type(**given)
+
+    @classmethod
+    def settings_of(cls, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The method's settings with some changed, by name, as a state has them."""
+        return dict(asdict(cls.configure(settings)))
 
     # --- what a method has to say ---------------------------------------------------------------------------------
 
@@ -229,6 +235,8 @@ class Learner(ABC):
             gaps = values - scores[:, :1]
             gaps /= np.asarray(t, gaps.dtype)
             total = np.exp(gaps, out=gaps).sum(axis=1, dtype=np.float64)
+            if not np.isfinite(total).all():
+                raise ValueError("a score is not finite: the features are too large for this model; scale them")
             odds = np.exp((scores - scores[:, :1]).astype(np.float64) / t) / total[:, None]
             found.append((best if columns is None else columns[best], scores, np.minimum(odds, 1.0), novelty))
         rows, all_scores, odds_of, strange = zip(*found, strict=True)
@@ -287,9 +295,18 @@ class Mergeable(Learner):
 class LeavesOut(Learner):
     """Can say what it would answer to samples that it has just learned, had each in turn not been learned."""
 
+    @property
+    def to_calibrate(self) -> bool:
+        """Whether so much was learned since that it is time to calibrate anew."""
+        return False
+
     @abstractmethod
     def judged(self, x: Features, y: Sequence[Label]) -> tuple[Self, Scores]:
         """The learner, calibrated if that is due, and the scores of learned samples, each as if not learned."""
+
+    def learn_judged(self, x: Features, y: Sequence[Label], tell: Tell = quiet) -> tuple[Self, Scores]:
+        """`learn`, and `judged` of the same samples."""
+        return self.learn(x, y, tell).judged(x, y)
 
 
 class Subtracts(Mergeable):

@@ -29,6 +29,11 @@ class Codes(Learner):
     method: ClassVar[str] = "prototypes"
     about: ClassVar[About] = About("Autoencoder with class means", PAPER, "one mean code", copies_network=True)
     first_classes: ClassVar[int] = 2
+    # How these were picked, and what they reach, is in docs/commands.md.
+    few_samples: ClassVar[Mapping[str, Any]] = {
+        "layers": (512, 512), "pairs": "all", "lambda_cos": 0.1, "base_epochs": 30, "base_rate": 1e-3,
+        "base_decay": 0.5, "base_decay_every": 10, "increment_epochs": 20, "increment_rate": 1e-5, "kept_bits": 8,
+    }  # fmt: skip
 
     settings: Mapping[str, Any]
     labels: tuple[Label, ...] = ()
@@ -43,6 +48,11 @@ class Codes(Learner):
     def configure(cls, settings: Mapping[str, Any] | None = None) -> Any:
         """The method's settings with some changed."""
         return find_teacher(cls.method).configure(settings)
+
+    @classmethod
+    def settings_of(cls, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The method's settings with some changed, by name."""
+        return find_teacher(cls.method).settings_of(settings)
 
     def score(self, x: Features) -> Scores:
         """The cosine of each code with each mean (Eq. 1)."""
@@ -116,14 +126,14 @@ class Codes(Learner):
             meta["slim"] = not any(name.startswith(DECODER) for name in arrays)
             arrays["network.feature_scale"] = np.array(float(meta["feature_scale"]), np.float32)
         settings, labels, features = meta["config"], tuple(meta["labels"]), meta["n_features"] or 0
-        layout = _layout(len(labels), features, settings, arrays)
+        layout = codes_layout(len(labels), features, settings, arrays)
         if meta["slim"]:
             layout = {n: kept for n, kept in layout.items() if not n.startswith((DECODER, "consolidation."))}
         kept = read_state(State(arrays, meta), layout)
         return cls(settings, meta["seed"], meta["tasks_learned"], meta["n_features"], labels, kept)
 
 
-def _layout(classes: int, features: int, settings: Mapping[str, Any], present: Container[str]) -> Layout:
+def codes_layout(classes: int, features: int, settings: Mapping[str, Any], present: Container[str]) -> Layout:
     """All of it. The decoder and what is held still are kept in `kept_bits`."""
     sizes = [features, *settings["layers"]]
     if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) < 2:

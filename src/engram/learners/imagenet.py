@@ -111,12 +111,10 @@ class BesideImageNet(Mergeable, LeavesOut):
         if not self.taught.labels:
             return Scores(said[:, self.head.shown], None, 1.0)
         cosines, _, temperature = self.taught.score(x)
-        return self._joined(
-            said, cosines / np.float32(temperature), (np.exp(said / 2) @ self._directions.T).max(axis=1)
-        )
+        return self._joined(said, cosines / np.float32(temperature), (np.exp(said / 2) @ self.directions.T).max(axis=1))
 
     @property
-    def _directions(self) -> Array:
+    def directions(self) -> Array:
         """m_c / ‖m_c‖ with m_c the mean √p of class c: √p times it is 1 where the head says what it says to c."""
         assert self.said is not None
         means = self.said.astype(np.float32)
@@ -161,6 +159,11 @@ class BesideImageNet(Mergeable, LeavesOut):
         likeness = _likeness_left_out(roots, own, said.astype(np.float32), counts)
         found, _ = np.histogram(likeness[counts[own] > 1], BINS, (0, 1))
         return replace(after, said=said, alike=self.alike + found, head=self.head.hide(taught.labels))
+
+    @property
+    def to_calibrate(self) -> bool:
+        """Whether what was taught is to be."""
+        return self.taught.to_calibrate
 
     def judged(self, x: Features, y: Sequence[Label]) -> tuple[Self, Scores]:
         """Calibrated among taught classes, and what it would say to these samples."""

@@ -1,6 +1,5 @@
 """Learners that keep sums of classes: what all of them do alike."""
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -20,9 +19,8 @@ class SumsLearner(Subtracts, LeavesOut):
 
     sums: Sums | None = None  # None: nothing was learned
 
-    @abstractmethod
     def _sums_of(self, x: Features, y: Sequence[Label]) -> Sums:
-        """The sums of some samples, as this learner keeps them."""
+        return Sums.of(x, y)
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -32,15 +30,12 @@ class SumsLearner(Subtracts, LeavesOut):
     def learn(self, x: Features, y: Sequence[Label], tell: Tell = quiet) -> Self:
         """The learner that has learned one task more."""
         self._require_learning()
-        after = self._prepared(x)
-        new = after._sums_of(x, y)
-        return replace(
-            after, sums=new if after.sums is None else after.sums + new, updates=self.updates + 1, n_features=x.shape[1]
-        )
+        return self._with(self._sums_of(x, y), x.shape[1])
 
-    def _prepared(self, x: Features) -> Self:
-        """With what is fixed by the first samples."""
-        return self
+    def _with(self, new: Sums, n_features: int) -> Self:
+        """The learner that has learned one task more, whose sums these are."""
+        sums = new if self.sums is None else self.sums + new
+        return replace(self, sums=sums, updates=self.updates + 1, n_features=n_features)
 
     def _require_learning(self) -> None:
         if not self.can_learn:

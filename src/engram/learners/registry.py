@@ -6,8 +6,6 @@ A method is imported when it is used, so that a name costs nothing.
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-from engram import plugins
-
 if TYPE_CHECKING:
     from engram.learners.base import Learner
 
@@ -57,4 +55,9 @@ def _load(entry: EntryPoint) -> "type[Learner]":
 
 
 def _others() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in reversed(plugins.registered(GROUP))}  # the first of a name counts
+    from engram import plugins
+
+    found: dict[str, EntryPoint] = {}
+    for entry in plugins.registered(GROUP):
+        found.setdefault(entry.name, entry)  # the first of a name counts
+    return found

@@ -47,9 +47,6 @@ class SLDA(SumsLearner):
     settings: SLDASettings
     slim: tuple[tuple[Label, ...], Array, Array] | None = None  # of a file without sums: classes, Λμ and -½ μ·Λμ
 
-    def _sums_of(self, x: Features, y: Sequence[Label]) -> Sums:
-        return Sums.of(x, y)
-
     @property
     def labels(self) -> tuple[Label, ...]:
         """The classes known, in the order they were learned."""

@@ -4,7 +4,7 @@ Nothing is trained in an increment, so nothing drifts and the order does not mat
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,8 +13,7 @@ import numpy as np
 from engram.learners.base import TABLE, About, Array, Features, Label, Scores, State, Tell, quiet, require
 from engram.learners.layout import Kept, Layout, read_state, whole
 from engram.learners.over_sums import SumsLearner
-from engram.learners.registry import MissingMethodError
-from engram.stats import projection
+from engram.learners.registry import find_teacher
 from engram.stats.calibration import BINS, COLDEST, HOTTEST, Calibration
 from engram.stats.sums import Sums
 from engram.stats.triangle import DTYPES, Triangle, round_to
@@ -62,6 +61,8 @@ class Whitened(SumsLearner):
         if self.settings.transform == "sqrt":
             z = np.copysign(np.sqrt(np.abs(z)), z)
         if (width := self._width(x.shape[1])) < x.shape[1]:
+            from engram.stats import projection
+
             z = z @ projection.signs(x.shape[1], width, self.seed).astype(z.dtype)
         if self.unit is not None:
             z = z / np.asarray(self.unit, z.dtype)
@@ -88,37 +89,51 @@ class Whitened(SumsLearner):
 
     # --- learning ---------------------------------------------------------------------------------------------------
 
-    def _prepared(self, x: Features) -> Self:
-        if self.unit is not None:
-            return self
-        rms = float(np.sqrt(np.square(self.project(x), dtype=np.float64).mean()))
-        return replace(self, unit=2.0 ** round(np.log2(rms)) if rms > 0 else 1.0)
-
-    def _sums_of(self, x: Features, y: Sequence[Label]) -> Sums:
-        z = self.project(x)
-        if not max(z.max(), -z.min()) <= FARTHEST[self.settings.kept_bits]:
-            raise ValueError("these features are too far from those learned before to be kept; scale them alike")
-        return Sums.of(z, y)
-
     def learn(self, x: Features, y: Sequence[Label], tell: Tell = quiet) -> Self:
         """The learner that has learned one task more."""
-        after = super().learn(x, y, tell)
-        return replace(after, newest=len(after.labels) - len(self.labels) if self.labels else 0)
+        return self._learned(x, y)[0]
+
+    def learn_judged(self, x: Features, y: Sequence[Label], tell: Tell = quiet) -> tuple[Self, Scores]:
+        """Both from one mapping."""
+        after, z = self._learned(x, y)
+        return after._judged(z, y)
+
+    def _learned(self, x: Features, y: Sequence[Label]) -> tuple[Self, Array]:
+        """The learner that has learned one task more, and z of its samples."""
+        self._require_learning()
+        unit, z = self.unit, self.project(x)
+        if unit is None:
+            rms = float(np.sqrt(np.square(z, dtype=np.float64).mean()))
+            unit = 2.0 ** round(np.log2(rms)) if rms > 0 else 1.0
+            z /= np.asarray(unit, z.dtype)
+        if not max(z.max(), -z.min()) <= FARTHEST[self.settings.kept_bits]:
+            raise ValueError("these features are too far from those learned before to be kept; scale them alike")
+        after = replace(self._with(Sums.of(z, y), x.shape[1]), unit=unit)
+        return replace(after, newest=len(after.labels) - len(self.labels) if self.labels else 0), z
 
     def forget(self, label: Label) -> Self:
         """Drop count and mean of a class."""
         newest = self.newest - (len(self.labels) - int(self.rows([label])[0]) <= self.newest)
         return replace(super().forget(label), newest=newest)
 
+    @property
+    def to_calibrate(self) -> bool:
+        """Whether there are a tenth more samples than the last time, and of a class more than one."""
+        counts = np.zeros(0) if self.sums is None else self.sums.counts
+        return len(counts) > 1 and counts.max() > 1 and self.calibration.is_due(int(counts.sum()))
+
     def judged(self, x: Features, y: Sequence[Label]) -> tuple[Self, Scores]:
         """Calibrated, if there are a tenth more samples than the last time, and what it would say to these."""
-        own, z = self._own(y), self.project(x)
+        return self._judged(self.project(x), y)
+
+    def _judged(self, z: Array, y: Sequence[Label]) -> tuple[Self, Scores]:
+        own = self._own(y)
         step = max(1, TABLE // len(self.labels))
-        parts = [slice(start, start + step) for start in range(0, len(x), step)]
+        parts = [slice(start, start + step) for start in range(0, len(z), step)]
         found = [self.space.left_out(self.space.whiten(z[part]), own[part]) for part in parts]
         values, novelty = (np.concatenate(one) for one in zip(*found, strict=True))
         several, total = self.space.counts[own] > 1, int(self.space.counts.sum())
-        if len(self.labels) < 2 or not several.any() or not self.calibration.is_due(total):
+        if not (self.to_calibrate and several.any()):
             return self, Scores(values, novelty, self.calibration.temperature)
         # Without its only sample a class would be gone.
         fit = self.calibration.after(total, values[several], novelty[several], own[several])
@@ -164,7 +179,8 @@ class Whitened(SumsLearner):
 
     def empty(self) -> Self:
         """A learner of the same settings and the same space that knows nothing."""
-        return replace(super().empty(), calibration=Calibration())
+        exact = replace(self.settings, kept_bits=max(32, self.settings.kept_bits))
+        return replace(super().empty(), settings=exact, calibration=Calibration(), newest=0)
 
     def _arrays(self) -> dict[str, Array]:
         if self.sums is None or self.sums.scatter is None or self.unit is None:
@@ -214,9 +230,12 @@ class Whitened(SumsLearner):
         """The learner a state was taken from."""
         meta = state.meta
         given, recency = dict(meta["config"]), float(meta["config"].get("recency", 0.0))
-        if given.pop("encoder", None) is not None:
-            raise MissingMethodError("its features are joined by a trained code, which takes the extra `paper`")
-        given.pop("recency", None)
+        known = {field.name for field in fields(cls.settings_type)}
+        if (
+            "encoder" not in known and given.get("encoder") is not None
+        ):  # as in files of before; takes the extra `paper`
+            return find_teacher("whitened-encoder").from_state(state)  # type: ignore[return-value]
+        given = {name: value for name, value in given.items() if name in known or name not in ("encoder", "recency")}
         learner = cls(cls.configure(given), meta["seed"], meta["tasks_learned"], meta["n_features"], recency=recency)
         width = learner._width(meta["n_features"] or 0)
         arrays = read_state(state, cls._layout(learner.settings, len(meta["labels"]), width))

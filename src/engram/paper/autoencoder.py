@@ -8,9 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import elu, linear
 
-from engram.nn import distance
-from engram.nn.layout import Layout, floats
-from engram.paper import losses
+from engram.paper import distance, losses
 
 CHUNK = 4096  # samples encoded at a time
 
@@ -87,9 +85,3 @@ class Autoencoder(nn.Module):
     def error(self, codes: Tensor, features: Tensor) -> Tensor:
         """Eq. 2, averaged over a batch."""
         return losses.reconstruction(self.decode(codes), features)
-
-
-def kept(n_features: int, layers: Sequence[int]) -> Layout:
-    """What its tensors have to be."""
-    network = Autoencoder(n_features, layers, device="meta")
-    return {name: floats(*tensor.shape) for name, tensor in network.state_dict().items()}

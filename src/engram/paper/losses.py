@@ -7,7 +7,7 @@ samples as the others do.
 import torch
 from torch import Tensor
 
-from engram.nn.distance import similarity
+from engram.paper.distance import similarity
 
 
 def reconstruction(reconstructed: Tensor, features: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ import torch
 from sklearn.neighbors import LocalOutlierFactor
 from torch import Tensor
 
-from engram.nn.distance import METRIC
+from engram.paper.distance import METRIC
 
 
 def inliers(codes: Tensor, targets: Tensor, neighbours: int) -> Tensor:

@@ -5,13 +5,11 @@ magnitude: its levels grow with the square, so that small values are told apart 
 hence right on average: many small additions to Ω, each less than a level, still add up.
 """
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import TypeVar
 
 import torch
 from torch import Tensor
-
-from engram.nn.layout import Kept, Layout, floats
 
 T = TypeVar("T")
 CODES, NIBBLES, SCALE = ".codes", ".nibbles", ".scale"
@@ -70,22 +68,6 @@ def unpack_all(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
         elif not name.endswith(SCALE):
             tensors[name] = tensor
     return tensors
-
-
-def packed_layout(whole: Layout, bits: int, present: Container[str]) -> Layout:
-    """What `pack_all` makes of tensors of a layout; which of them are nibbles depends on values, and is `present`."""
-    packed: Layout = {}
-    for name, kept in whole.items():
-        if len(kept.shape) != 2 or bits == 32:
-            packed[name] = kept
-            continue
-        rows, columns = kept.shape
-        packed[name + SCALE] = floats(rows, 1)
-        if bits == 4 and columns % 2 == 0 and name + NIBBLES in present:
-            packed[name + NIBBLES] = Kept((rows, columns // 2), (torch.uint8,))
-        else:
-            packed[name + CODES] = Kept((rows, columns), (torch.int8, torch.uint8))
-    return packed
 
 
 def below(prefix: str, tensors: Mapping[str, T]) -> dict[str, T]:

@@ -5,23 +5,23 @@ are the paper's; docs/method.md restates it.
 """
 
 import copy
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from engram.learner import About, State, Task, require, require_numbers
-from engram.methods.tensors import Layout, TensorLearner
-from engram.nn import distance, statistics
-from engram.paper import losses
+from engram.learners.base import require
+from engram.learners.codes import DECODER, ENCODER, IMPORTANCE, TEMPERATURE, Codes, codes_layout
+from engram.paper import distance, losses, statistics
+from engram.paper.adapter import Adapter
 from engram.paper.autoencoder import Autoencoder, encode
 from engram.paper.consolidation import add_importance, make_rule
-from engram.paper.engine import Loss, Network, Penalty, Schedule, engine_for
+from engram.paper.engine import Engine, Loss, Network, Penalty, Schedule, engine_for
+from engram.paper.learner import Task, require_numbers
 from engram.paper.outliers import inliers
 from engram.paper.packing import below, pack_all, unpack_all
-from engram.paper.prototypes_layout import DECODER, ENCODER, IMPORTANCE, encoder_layout, prototypes_layout
+from engram.paper.tensors import Layout, TensorLearner
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PrototypesConfig:
 class Prototypes(TensorLearner):
     """Autoencoder, consolidation and class means.
 
-    >>> from engram.testing import blobs
+    >>> from engram.learners.trying import blobs
     >>> learner = Prototypes(PrototypesConfig(layers=(16, 8), base_epochs=20, increment_epochs=5))
     >>> learner.learn(*blobs(["ant", "bee"]))
     >>> learner.learn(*blobs(["cat"]))
@@ -73,25 +73,13 @@ class Prototypes(TensorLearner):
     """
 
     method = "prototypes"
-    about = About(
-        title="Autoencoder with class means",
-        paper="Choi, Lee, Choi: Autoencoder-Based Incremental Class Learning without Retraining on Old Data, 2019",
-        per_class="one mean code",
-        copies_network=True,
-    )
+    about = Codes.about
     config_type = PrototypesConfig
     config: PrototypesConfig
-    # How these were picked, and what they reach, is in docs/commands.md.
-    few_samples: ClassVar[Mapping[str, Any]] = {
-        "layers": (512, 512), "pairs": "all", "lambda_cos": 0.1, "base_epochs": 30, "base_rate": 1e-3,
-        "base_decay": 0.5, "base_decay_every": 10, "increment_epochs": 20, "increment_rate": 1e-5, "kept_bits": 8,
-    }  # fmt: skip
+    few_samples = Codes.few_samples
     only_for_learning = (DECODER, "consolidation.")
-    temperature = 0.1  # cosines lie between -1 and 1: divided by this, their differences tell in a softmax
-
-    def __init__(self, config: PrototypesConfig | None = None, *, seed: int = 0, device: str = "auto") -> None:
-        super().__init__(config, seed=seed, device=device)
-        self.engine = engine_for(self.device)
+    temperature = TEMPERATURE
+    engine: Engine | None = None  # None: that of the device
 
     @classmethod
     def passes(cls, config: PrototypesConfig, first: bool) -> int:
@@ -113,13 +101,14 @@ class Prototypes(TensorLearner):
         network.encoder = copy.deepcopy(network.encoder)
         encoder = {f"encoder.{name}": theta for name, theta in network.encoder.named_parameters()}
 
+        engine = self.engine or engine_for(self.device)
         rule, random = make_rule(config.consolidation, config.si_damping), self.task_generator(self.device)
         trained = dict(network.named_parameters()) if first else encoder
         held = Penalty(earlier, start, config.lambda_reg) if earlier else None
         # Only the encoder ever moves again, so only its importance is worth a trace.
         trace = {name: torch.zeros_like(theta) for name, theta in start.items()} if rule else {}
-        trainer = self.engine.trainer(trained, config.batch_size, random, rule, held, trace, task.progress, pure=True)
-        seen, samples = self.engine.view(network, features, not first)
+        trainer = engine.trainer(trained, config.batch_size, random, rule, held, trace, task.progress, pure=True)
+        seen, samples = engine.view(network, features, not first)
         pairs = several and config.pairs == "random"
         base = Schedule(config.base_epochs, config.base_rate, config.base_decay, config.base_decay_every)
         increment = Schedule(config.increment_epochs, config.increment_rate)
@@ -180,26 +169,15 @@ class Prototypes(TensorLearner):
         """Eq. 1."""
         return distance.similarity(self.encode(features), self.tensors["classes.means"])
 
-    def _nearest(self, features: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        return distance.nearest(self.encode(features), self.tensors["classes.means"], k)
-
     def _layout(self, classes: int, features: int) -> Layout:
-        config = self.config
-        held = config.consolidation is not None
-        return prototypes_layout(classes, features, config.layers, held, config.kept_bits, self.tensors)
+        return codes_layout(classes, features, asdict(self.config), self.tensors)
 
-    def encoder_layout(self, features: int) -> Layout:
-        """All that a code is computed with."""
-        return encoder_layout(features, self.config.layers)
-
-    def _stray(self) -> list[float] | None:
+    def stray(self) -> list[float] | None:
+        """The angle by which each mean has moved, in parts of half the way to another one."""
         return None if self.slim else self._network(self.n_features or 0, True).stray(self.tensors["classes.means"])
 
-    @classmethod
-    def from_state(cls, state: State, device: str = "auto") -> Self:
-        """The learner a state was taken from, bit for bit."""
-        tensors, meta = dict(state.tensors), dict(state.meta)
-        if "slim" not in meta:  # as in the first files
-            meta["slim"] = not below(DECODER, tensors)
-            tensors["network.feature_scale"] = torch.tensor(float(meta["feature_scale"]))
-        return super().from_state(State(tensors, meta), device)
+
+class Method(Adapter):
+    """The method as it is registered, to be taught; without torch it can be asked (`engram.learners.codes`)."""
+
+    kind = Prototypes

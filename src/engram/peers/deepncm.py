@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, one_hot
 
-from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import Layout
-from engram.nn import statistics
-from engram.nn.layout import whole
+from engram.learners.base import About, require
+from engram.paper import statistics
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Loss
+from engram.paper.layout import whole
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -75,3 +77,9 @@ class DeepNCM(SoftmaxLearner):
 
 def _bias(means: Tensor) -> Tensor:
     return -0.5 * means.square().sum(dim=1)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = DeepNCM

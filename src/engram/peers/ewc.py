@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engram.learner import About, Task
-from engram.methods.tensors import Layout, with_rows
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Penalty
+from engram.paper.learner import Task
+from engram.paper.tensors import Layout, with_rows
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -84,3 +86,9 @@ def fisher(network: growing.Network, features: Tensor) -> dict[str, Tensor]:
 
 def _fisher_of(name: str) -> str:
     return name.replace("network.", "consolidation.fisher.", 1)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = EWC

@@ -8,19 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as binary_cross_entropy
 from torch.nn.functional import cross_entropy, dropout, elu, linear, normalize, relu
 
-from engram.learner import About, Task, has_row_per_class, require, require_numbers
-from engram.methods.tensors import Layout, TensorLearner, with_rows, with_samples
-from engram.nn import layout, statistics
-from engram.nn.neighbours import nearest_per_class
+from engram.learners.base import About, has_row_per_class, require
+from engram.paper import layout, statistics
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Loss, Schedule, Trainer
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout, TensorLearner, with_rows, with_samples
 from engram.peers import growing
+from engram.peers.neighbours import nearest_per_class
 
 Network = Mapping[str, Tensor]
 
@@ -242,21 +242,20 @@ class FearNet(TensorLearner):
         a = judge(tensors, code).sigmoid()[:, None]
         return torch.maximum(a * recent, (1 - a) * slow)
 
-    def counts(self) -> list[int] | None:
+    def counts(self) -> Tensor | None:
         """How many samples each class was learned from, those in the HC among them."""
         consolidated = super().counts()
         if consolidated is None:
             return None
-        recent = torch.bincount(self.tensors["samples.targets"], minlength=len(consolidated)).tolist()
-        return [n + m for n, m in zip(consolidated, recent, strict=True)]
+        return consolidated + torch.bincount(self.tensors["samples.targets"], minlength=len(consolidated))
 
-    def class_vectors(self) -> NDArray[np.float32] | None:
+    def class_vectors(self) -> Tensor | None:
         """The mean codes, those of the HC's samples too."""
         if "classes.means" not in self.tensors:
             return None
         codes = encode(self.tensors, unit(self.tensors["samples.features"]))
         measured = _measure(self.tensors, codes, self.tensors["samples.targets"], len(self.labels))
-        return measured["classes.means"].cpu().numpy()
+        return measured["classes.means"]
 
 
 def unit(features: Tensor) -> Tensor:
@@ -312,3 +311,9 @@ def _measure(had: Network, codes: Tensor, targets: Tensor, classes: int) -> dict
 def _by_class(rows: Tensor, targets: Tensor, classes: int) -> tuple[Tensor, ...]:
     order = targets.argsort(stable=True)
     return torch.split(rows[order], torch.bincount(targets, minlength=classes).tolist())
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = FearNet

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from engram.learner import About, Task, require_numbers
-from engram.methods.tensors import Layout, TensorLearner
-from engram.nn.layout import floats, whole
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
+from engram.paper.layout import floats, whole
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout, TensorLearner
 
 
 @dataclass(frozen=True)
@@ -114,3 +116,9 @@ def _means(covariance: Tensor) -> tuple[Tensor, Tensor]:
     d = len(covariance)
     trace = covariance.trace()
     return trace / d, (covariance.sum() - trace) / max(1, d * (d - 1))
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = FeCAM

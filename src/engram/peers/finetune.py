@@ -1,6 +1,7 @@
 """Fine-tuning: train on every task as it comes, hold nothing still. The lower bound."""
 
-from engram.learner import About
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
 from engram.peers.softmax import SoftmaxLearner
 
 
@@ -14,3 +15,9 @@ class FineTune(SoftmaxLearner):
         per_class="one read-out row",
         forgets=True,
     )
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = FineTune

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu, linear
 
-from engram.learner import About, Task, require_numbers
-from engram.methods.tensors import Layout
-from engram.nn import layout
+from engram.learners.base import About
+from engram.paper import layout
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Schedule, Trainer
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -134,3 +136,9 @@ def criticise(gan: growing.Network, x: Tensor, targets: Tensor) -> Tensor:
     active = leaky_relu(linear(x, gan["consolidation.critic.0.weight"], gan["consolidation.critic.0.bias"]), 0.2)
     plain = linear(active, gan["consolidation.critic.1.weight"], gan["consolidation.critic.1.bias"]).squeeze(1)
     return plain + (active * gan["classes.critic"][targets]).sum(dim=1)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = GANReplay

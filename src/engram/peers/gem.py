@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
-from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import Layout
-from engram.nn.layout import SAMPLES, samples, whole
+from engram.learners.base import About, require
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Loss, Optimizer, Schedule
+from engram.paper.layout import SAMPLES, samples, whole
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -136,3 +138,9 @@ def solve_dual(products: Tensor, with_new: Tensor) -> Tensor:
         ahead = following + (momentum - 1) / faster * (following - v)
         v, momentum = following, faster
     return (v / lengths).float()
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = GEM

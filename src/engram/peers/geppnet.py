@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, normalize
 
-from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import Layout, TensorLearner, with_rows, with_samples
-from engram.nn import layout
-from engram.nn.neighbours import squared_distances
+from engram.learners.base import About, require
+from engram.paper import layout
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Schedule, Trainer
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout, TensorLearner, with_rows, with_samples
+from engram.peers.neighbours import squared_distances
 from engram.peers.som import adapt, grid_distances
 
 
@@ -128,3 +130,9 @@ class GeppNet(TensorLearner):
 
     def _scores(self, features: Tensor) -> Tensor:
         return self._answers(self.tensors, normalize(features, dim=1))
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = GeppNet

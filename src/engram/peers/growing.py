@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import dropout as drop
 from torch.nn.functional import linear, relu
 
-from engram.nn import layout
+from engram.learners.layout import Layout
+from engram.paper import layout
 
 BODY, BODY_BIAS, HEAD, HEAD_BIAS = (
     f"network.{name}" for name in ("body.weight", "body.bias", "head.weight", "head.bias")
@@ -44,7 +45,7 @@ def create_layers(
     return layers
 
 
-def kept(classes: int, features: int, width: int) -> layout.Layout:
+def kept(classes: int, features: int, width: int) -> Layout:
     """What its tensors have to be."""
     return {
         MEAN: layout.floats(features),

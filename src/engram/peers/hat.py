@@ -12,10 +12,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, linear, relu
 
-from engram.learner import About, Progress, Task, require
-from engram.methods.tensors import Layout, with_rows
-from engram.nn.layout import floats
+from engram.learners.base import About, Progress, require
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Loss
+from engram.paper.layout import floats
+from engram.paper.learner import Task
+from engram.paper.tensors import Layout, with_rows
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -120,3 +122,9 @@ def scale_gradient(tensor: Tensor, factor: Tensor) -> Tensor:
     """The same values; the gradient is multiplied by `factor`."""
     fixed = tensor.detach()
     return fixed + factor * (tensor - fixed)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = HAT

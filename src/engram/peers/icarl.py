@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize, one_hot
 
-from engram.learner import About, Task, require_numbers
-from engram.methods.tensors import Layout
-from engram.nn.distance import similarity
-from engram.nn.layout import samples
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
+from engram.paper.distance import similarity
 from engram.paper.engine import Loss
+from engram.paper.layout import samples
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -107,3 +109,9 @@ def herd(codes: Tensor, most: int) -> Tensor:
         total = total + codes[best]
         free[best] = torch.inf
     return torch.stack(chosen)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = ICaRL

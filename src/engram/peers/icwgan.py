@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from engram.learner import About, Task, require_numbers
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
+from engram.paper.learner import Task, require_numbers
 from engram.peers import growing
 from engram.peers.gan_replay import GANReplay, GANReplayConfig
 from engram.peers.lwf import LwF, LwFConfig
@@ -71,3 +73,9 @@ def select_representative(network: growing.Network, dreamt: Tensor, targets: Ten
     sure = log_p.gather(1, repeated[:, None]).reshape(len(targets), candidates)
     best = sure.argmax(dim=1) + torch.arange(len(targets), device=targets.device) * candidates
     return dreamt[best]
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = ICwGAN

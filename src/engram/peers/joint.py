@@ -4,9 +4,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from engram.learner import About, Task, require
-from engram.methods.tensors import Layout, with_samples
-from engram.nn.layout import samples
+from engram.learners.base import About, require
+from engram.paper.adapter import Adapter
+from engram.paper.layout import samples
+from engram.paper.learner import Task
+from engram.paper.tensors import Layout, with_samples
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
 
@@ -44,3 +46,9 @@ class Joint(SoftmaxLearner):
 
     def _layout(self, classes: int, features: int) -> Layout:
         return super()._layout(classes, features) | samples(classes, features)
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = Joint

@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.learner import About, Task, require_numbers
+from engram.learners.base import About
+from engram.paper.adapter import Adapter
 from engram.paper.engine import Loss
+from engram.paper.learner import Task, require_numbers
 from engram.peers import growing
 from engram.peers.softmax import SoftmaxConfig, SoftmaxLearner
 
@@ -52,3 +54,9 @@ class LwF(SoftmaxLearner):
             return plain(x, y, pairs) + config.lambda_old * cross_entropy(answers, wanted)
 
         return loss if task.known else plain
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = LwF

@@ -4,16 +4,16 @@ McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: "RanPAC: Random Projectio
 Learning", 2023. The ridge is searched for on the base session alone: on a session of one class a search means nothing.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import torch
 from torch import Tensor
 
-from engram.learner import About, Task, require, require_numbers
-from engram.methods.tensors import Layout, Taught, TensorLearner, with_rows
-from engram.nn.layout import floats
+from engram.learners.base import About, require
+from engram.paper.adapter import Adapter
+from engram.paper.layout import floats
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout, TensorLearner, with_rows
 
 # Times the mean of the Gram matrix's diagonal; smaller ones would drown in single precision.
 RIDGES = [10.0**power for power in range(-4, 3)]
@@ -39,7 +39,6 @@ class RanPAC(TensorLearner):
         title="RanPAC",
         paper="McDonnell, Gong, Parvaneh, Abbasnejad, van den Hengel: RanPAC, 2023",
         per_class="one sum of projected features, one read-out row (and one Gram matrix for all)",
-        merges=True,
     )
     config_type = RanPACConfig
     config: RanPACConfig
@@ -78,33 +77,6 @@ class RanPAC(TensorLearner):
             "consolidation.ridge": floats(1),
         }
 
-    def _tensors_merged(self, several: Sequence[Taught], classes: int) -> dict[str, Tensor]:
-        """Gram matrices and sums add up; the ridge stays the first's, as it would have had that one learned on."""
-        first = several[0].tensors
-        gram = torch.zeros_like(first["consolidation.gram"])
-        sums = torch.zeros(classes, self.config.width, device=self.device)
-        for tensors, rows in several:
-            gram += tensors["consolidation.gram"]
-            sums.index_add_(0, rows, tensors["classes.sums"])
-        return {
-            **{name: first[name] for name in ("network.projection", "consolidation.ridge")},
-            "network.head.weight": solve(gram, sums, first["consolidation.ridge"]),
-            "classes.sums": sums,
-            "consolidation.gram": gram,
-        }
-
-    @classmethod
-    def subtracts(cls) -> bool:
-        """Without counts nobody knows whether a class has samples left."""
-        return False
-
-    def blank(self) -> Self:
-        """The ridge was searched for on the first classes and stays."""
-        learner = super().blank()
-        if self.tensors:
-            learner.tensors["consolidation.ridge"] = self.tensors["consolidation.ridge"].cpu()
-        return learner
-
     def _choose_ridge(self, task: Task, projection: Tensor) -> Tensor:
         """The ridge with the smallest squared error on samples held out of the base session."""
         order = torch.randperm(len(task.features), generator=self.task_generator("cpu")).to(self.device)
@@ -135,3 +107,9 @@ def solve(gram: Tensor, sums: Tensor, ridge: Tensor) -> Tensor:
         if not negative:
             break
     return torch.cholesky_solve(sums.T.double(), factor).T.float().contiguous()
+
+
+class Method(Adapter):
+    """The method, as it is registered."""
+
+    kind = RanPAC

@@ -7,9 +7,9 @@ from functools import partial
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from engram.learner import Task, require_numbers
-from engram.methods.tensors import Layout, TensorLearner
 from engram.paper.engine import Loss, Penalty, Schedule, Trainer, in_parts
+from engram.paper.learner import Task, require_numbers
+from engram.paper.tensors import Layout, TensorLearner
 from engram.peers import growing
 
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from engram.nn.neighbours import squared_distances
+from engram.peers.neighbours import squared_distances
 
 
 def grid_distances(side: int, device: torch.device) -> Tensor:

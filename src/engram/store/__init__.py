@@ -1,82 +1,43 @@
 """A model on disk over time: learn, predict, evaluate, forget, undo. The command line and the page are made of it.
 
-Nothing here prints.
+Nothing here prints. Names are imported when they are first used: a question loads what a question needs.
 """
 
-from engram.errors import ModelBusyError, NothingToDoError
-from engram.images import Crop, ImageError, Prepared, Unreadable, prepare
-from engram.names import UNKNOWN, similar_name
-from engram.store.card import model_card, tell_what_is_kept
-from engram.store.detections import add_classifications, crop_classes, crops, write_detections
-from engram.store.drift import measure_drift, warn_of_drift
-from engram.store.evaluate import Evaluation, evaluate_images
-from engram.store.film import predict_film
-from engram.store.health import ClassHealth, Health, examine
-from engram.store.history import Event, Notes, What
-from engram.store.image_bytes import ImageBytes, ImageUrl, twins
-from engram.store.inbox import AnswerLog, Wanted, watch_inbox, watch_stream
-from engram.store.learn import learn_classes
-from engram.store.merge import Merger, MergeSource, merge_models, plan_merge
-from engram.store.model_store import Model, ModelStore
-from engram.store.new import new_model
-from engram.store.plan import Plan
-from engram.store.predict import Answer, Ranked, predict_images, unknown_threshold
-from engram.store.report import Learned, Report, Step
-from engram.store.statistics import write_statistics
-from engram.store.taxonomy import SURE, Namer, read_taxonomy
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "SURE",
-    "UNKNOWN",
-    "Answer",
-    "AnswerLog",
-    "ClassHealth",
-    "Crop",
-    "Evaluation",
-    "Event",
-    "Health",
-    "ImageBytes",
-    "ImageError",
-    "ImageUrl",
-    "Learned",
-    "MergeSource",
-    "Merger",
-    "Model",
-    "ModelBusyError",
-    "ModelStore",
-    "Namer",
-    "Notes",
-    "NothingToDoError",
-    "Plan",
-    "Prepared",
-    "Ranked",
-    "Report",
-    "Step",
-    "Unreadable",
-    "Wanted",
-    "What",
-    "add_classifications",
-    "crop_classes",
-    "crops",
-    "evaluate_images",
-    "examine",
-    "learn_classes",
-    "measure_drift",
-    "merge_models",
-    "model_card",
-    "new_model",
-    "plan_merge",
-    "predict_film",
-    "predict_images",
-    "prepare",
-    "read_taxonomy",
-    "similar_name",
-    "tell_what_is_kept",
-    "twins",
-    "unknown_threshold",
-    "warn_of_drift",
-    "watch_inbox",
-    "watch_stream",
-    "write_detections",
-    "write_statistics",
-]
+_HOMES = {
+    "engram.errors": "ModelBusyError NothingToDoError",
+    "engram.history": "Event Notes What",
+    "engram.images.crop": "Crop",
+    "engram.images.decode": "ImageError",
+    "engram.images.stream": "Unreadable prepare",
+    "engram.model": "Model",
+    "engram.names": "SURE UNKNOWN similar_name",
+    "engram.store.card": "model_card tell_what_is_kept",
+    "engram.store.detections": "add_classifications crop_classes crops write_detections",
+    "engram.store.drift": "measure_drift warn_of_drift",
+    "engram.store.evaluate": "Evaluation evaluate_images",
+    "engram.store.film": "predict_film",
+    "engram.store.health": "ClassHealth Health examine",
+    "engram.store.image_bytes": "ImageBytes ImageUrl",
+    "engram.store.inbox": "AnswerLog Wanted watch_inbox watch_stream",
+    "engram.store.learn": "learn_classes",
+    "engram.store.merge": "MergeSource Merger merge_models plan_merge",
+    "engram.store.model_store": "ModelStore",
+    "engram.store.new": "new_model",
+    "engram.store.plan": "Plan",
+    "engram.store.predict": "Answer Ranked predict_images unknown_threshold",
+    "engram.store.recognition": "twins",
+    "engram.store.report": "Learned Report Step Suspect",
+    "engram.store.statistics": "write_statistics",
+    "engram.store.taxonomy": "Namer read_taxonomy",
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'engram.store' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

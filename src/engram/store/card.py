@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from engram.model import Model
 from engram.store.health import Health, examine
-from engram.store.model_store import Model, ModelStore
+from engram.store.model_store import ModelStore
 
 _CHECKED = "The bytes above are all there are: engram doctor MODEL compares every one with its checksum"
 _NO_SAMPLES = (

@@ -7,9 +7,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.datasets import DataError, Detections, LeftOut
-from engram.images import Crop, Unreadable
-from engram.io.atomic import replacing
+from engram.datasets.detections import Detections
+from engram.datasets.folders import LeftOut
+from engram.errors import DataError
+from engram.files.atomic import replacing
+from engram.images.crop import Crop
+from engram.images.stream import Unreadable
 from engram.names import UNKNOWN
 from engram.store.image_bytes import Source
 from engram.store.predict import Answer

@@ -2,7 +2,7 @@
 
 from statistics import median
 
-from engram.store.model_store import Model
+from engram.model import Model
 
 # Found on made-up classes and on birds: below it a network that goes on training answers as well as one that stands
 # still, about 1 it has lost a tenth of the oldest, or most of them (docs/performance.md).
@@ -14,9 +14,13 @@ def measure_drift(model: Model) -> float | None:
 
     None where nothing can drift, or where it cannot be told.
     """
-    stray = (model.clf.stray_ if model.names else None) or {}
+    moved = model.learner.drift() if model.names else None
     then = {name: record.stray for name, record in model.notes.classes.items()}
-    since = [now - before for label, now in stray.items() if (before := then.get(str(label))) is not None]
+    since = [
+        now - before
+        for name, now in zip(model.names, moved or (), strict=False)
+        if (before := then.get(name)) is not None
+    ]
     return median(since) if since else None
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.images import Unreadable, source_name
+from engram.images.decode import source_name
+from engram.images.stream import Unreadable
+from engram.model import Model
 from engram.store.image_bytes import Source
-from engram.store.model_store import Model
 from engram.store.predict import predict_images
 
 

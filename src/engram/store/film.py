@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from engram.images import ImageError, Unreadable
+from engram.images.decode import ImageError
 from engram.images.film import frames
-from engram.store.model_store import Model
+from engram.images.stream import Unreadable
+from engram.model import Model
 from engram.store.predict import Answer, predict_images
 
 _TOGETHER = 8  # frames

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from engram.store.history import Notes
-from engram.store.model_store import Model
+from engram.history import Notes
+from engram.model import Model
 
 _LOST, _WEAK = 0.25, 0.6  # shares of right answers below which a class is called so
 

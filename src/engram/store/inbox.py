@@ -13,14 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engram.backbones import Backbone
-from engram.datasets import DataError, is_film, scan_pictures
-from engram.images import Unreadable
+from engram.datasets.folders import is_film, scan_pictures
+from engram.errors import DataError
 from engram.images.film import can_see_films
+from engram.images.stream import Unreadable
+from engram.model import Model
+from engram.names import SURE
 from engram.store.film import predict_film
-from engram.store.model_store import Model, ModelStore
+from engram.store.model_store import ModelStore
 from engram.store.predict import Answer, predict_images, unknown_threshold
-from engram.store.taxonomy import SURE
 
 _COLUMNS = (
     "path", "size", "modified", "seconds", "label", "similarity", "probability", "familiarity", "label_probability",
@@ -132,7 +133,7 @@ def watch_inbox(
     if move is not None and move.resolve().is_relative_to(inbox.resolve()):
         raise ValueError(f"{move} lies in {inbox}: what is moved there would be found again; name a folder elsewhere")
     before: dict[Path, Seen] = {}
-    backbone: Backbone | None = None
+    known: Model | None = None
     ended: set[Seen] = set()  # films that have been seen to their end
     while True:
         present = _look(inbox)
@@ -140,8 +141,8 @@ def watch_inbox(
         films = [path for path, seen in settled.items() if is_film(path) and seen not in ended]
         new = [path for path, seen in settled.items() if not is_film(path) and seen not in log.answered]
         if new or films:
-            model = store.read(backbone)
-            backbone, options = model.backbone, wanted.options(model) | {"device": store.device}
+            model = known = store.read(known)
+            options = wanted.options(model) | {"device": store.device}
             for answer in predict_images(model, new, **options) if new else ():
                 path = new[answer.position]
                 log.add(settled[path], answer)
@@ -171,10 +172,10 @@ def watch_stream(
 
     In place of a file's time of change the log has the time of the answer. A stream that ends or fails is opened again.
     """
-    backbone: Backbone | None = None
+    known: Model | None = None
     while True:
-        model = store.read(backbone)
-        backbone, options = model.backbone, wanted.options(model) | {"device": store.device}
+        model = known = store.read(known)
+        options = wanted.options(model) | {"device": store.device}
         for answer in predict_film(model, address, every=every, live=True, **options):
             log.add(Seen(address, 0, time.time_ns()), answer)
             log.answered.clear()  # nothing of a stream comes twice

@@ -15,8 +15,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engram.errors import ModelBusyError
-from engram.io.atomic import own_like
-from engram.store.history import now
+from engram.files.atomic import own_like
+from engram.history import now
 
 # What file systems say that have no locks, as some that come over a network.
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}

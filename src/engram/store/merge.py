@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from engram.history import ClassRecord, Event, Notes, now
+from engram.model import Model
 from engram.names import fault_of_name
-from engram.store.history import ClassRecord, Event, Notes, now
-from engram.store.model_store import Model, ModelStore
+from engram.store.model_store import ModelStore
 
 
 @dataclass(frozen=True)
@@ -50,19 +51,15 @@ def merge_models(store: ModelStore, paths: Sequence[Path], *, replace_existing: 
         notes = merger.model.notes
         if before is not None:
             notes = replace(notes, version=before.version + 1, keep=before.keep)
-        store.commit(merger.model.clf, notes, before=before)
-        return replace(merger, model=Model(merger.model.clf, notes))
+        return replace(merger, model=store.commit(replace(merger.model, notes=notes), before=before))
 
 
 def plan_merge(sources: Sequence[MergeSource]) -> Merger:
-    """The model that several make, without writing anything; ValueError names two that do not fit together.
-
-    The models given may be changed: read them for this alone.
-    """
+    """The model that several make, without writing anything; ValueError names two that do not fit together."""
     first = sources[0]
     for other in sources[1:]:
         try:
-            first.model.clf.require_mergeable(other.model.clf)
+            first.model.require_mergeable(other.model)
         except ValueError as error:
             raise ValueError(f"cannot merge {first.title} and {other.title}: {error}") from None
     for source in sources:
@@ -73,11 +70,10 @@ def plan_merge(sources: Sequence[MergeSource]) -> Merger:
     brought = Counter[str]()
     for other in sources[1:]:
         brought.update({name: n or 0 for name, n in other.model.pictures().items()})
-    clf = first.model.clf.merge(*(other.model.clf for other in sources[1:]))
-    notes = _merge_notes(sources)
-    event = Event(now(), "merge", {name: n or 0 for name, n in Model(clf, Notes()).pictures().items()})
+    merged = first.model.merge(*(other.model for other in sources[1:]))
+    event = Event(now(), "merge", {name: n or 0 for name, n in merged.pictures().items()})
     return Merger(
-        model=Model(clf, notes.after(event)),
+        model=replace(merged, notes=_merge_notes(sources).after(event)),
         added={name: n for name, n in brought.items() if owners[name] == 1},
         joined={name: n for name, n in brought.items() if owners[name] > 1},
         twice=tuple(_learned_twice(sources)),

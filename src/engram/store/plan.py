@@ -1,16 +1,17 @@
 """How to learn, as whoever gives the command asks for it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from engram import backbones
-from engram.backbones import Backbone
-from engram.estimator import IncrementalClassifier
-from engram.learner import Learner
-from engram.methods import find_method
+from engram.encoders.recorded import RecordedEncoder
+from engram.history import Notes
+from engram.learners import registry
+from engram.learners.base import Learner
+from engram.model import DEFAULT_METHOD, Model
+from engram.settings import plain
 
-DEFAULT_BACKBONE = "efficientnet_lite0"
+DEFAULT_ENCODER = "efficientnet_lite0"
 
 
 @dataclass(frozen=True)
@@ -36,40 +37,37 @@ class Plan:
     @property
     def first_classes(self) -> int:
         """How many classes a new model begins with at least."""
-        return 2 if self._new_method().trains() else 1
+        return self._new_method().first_classes
 
     @property
-    def backbone_name(self) -> str:
-        """The network a new model sees images with: two layers of it, joined, where the method can weigh them."""
-        return self.backbone or DEFAULT_BACKBONE + (":joined" if self._new_method().weighs_features else "")
+    def encoder_name(self) -> str:
+        """The encoder of a new model: two layers of it, joined, where the method can weigh them."""
+        return self.backbone or DEFAULT_ENCODER + (":joined" if self._new_method().weighs_features else "")
 
-    def new_backbone(self) -> Backbone:
-        """That network."""
-        return backbones.create_named(self.backbone_name)
+    def new_model(self, device: str = "auto") -> Model:
+        """A model that knows nothing yet; ValueError names a method or setting that does not exist."""
+        from engram.encoders.registry import create
 
-    def new_classifier(self, backbone: Backbone, device: str) -> IncrementalClassifier:
-        """A classifier that knows nothing yet; ValueError names a method or setting that does not exist."""
         method = self._new_method()
-        config = {**method.few_samples, **self.settings}
-        method.configure(config)
-        return IncrementalClassifier(
-            method.method, config=config, backbone=backbone, random_state=self.seed, device=device
-        )
+        learner = method.new({**method.few_samples, **self.settings}, seed=self.seed)
+        return Model(learner, RecordedEncoder.of(create(self.encoder_name, device)), Notes(0))
 
     def _new_method(self) -> type[Learner]:
-        return find_method(self.method or IncrementalClassifier().method)
+        return registry.find(self.method or DEFAULT_METHOD)
 
-    def require_same(self, clf: IncrementalClassifier) -> None:
-        """Refuse another method, setting or backbone than the model was made with."""
-        if self.method is not None and find_method(self.method).method != clf.method_:
-            raise _fixed("method", clf.method_, self.method)
-        asked = asdict(find_method(clf.method_).configure(self.settings))
-        for name in self.settings:
-            if asked[name] != clf.config_[name]:
-                raise _fixed(name, clf.config_[name], asked[name])
-        backbone = clf.backbone.created_as if isinstance(clf.backbone, Backbone) else clf.backbone
-        if self.backbone not in (None, backbone):
-            raise _fixed("backbone", backbone or clf.backbone_identity_, self.backbone)
+    def require_same(self, model: Model) -> None:
+        """Refuse another method, setting or encoder than the model was made with."""
+        if self.method not in (None, model.method):
+            registry.find(str(self.method))
+            raise _fixed("method", model.method, self.method)
+        if self.settings:
+            asked, made = type(model.learner).settings_of(self.settings), model.learner.description()["config"]
+            for name in self.settings:
+                if plain(asked[name]) != plain(made[name]):  # a file has lists for tuples
+                    raise _fixed(name, made[name], asked[name])
+        made_with = model.encoder and (model.encoder.name or model.encoder.identity)
+        if self.backbone not in (None, made_with):
+            raise _fixed("backbone", made_with, self.backbone)
 
 
 def _fixed(name: str, present: object, asked: object) -> ValueError:

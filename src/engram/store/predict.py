@@ -5,12 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from engram.images import Crop, Lookable, Unreadable, source_name
-from engram.images.crop import Box
-from engram.images.extraction import stream
-from engram.names import UNKNOWN
-from engram.store.model_store import Model
-from engram.store.taxonomy import SURE, Namer
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.images.crop import Box, Crop
+from engram.images.decode import source_name
+from engram.images.stream import Sources, Unreadable, encode
+from engram.learners.base import Answers, Label
+from engram.model import Model
+from engram.names import SURE, UNKNOWN
 
 
 class Ranked(NamedTuple):
@@ -49,7 +52,7 @@ class Answer:
 
 def predict_images(
     model: Model,
-    images: Lookable,
+    images: Sources,
     *,
     top: int = 3,
     unknown: float | None = None,
@@ -57,35 +60,40 @@ def predict_images(
     taxonomy: Mapping[str, str] | None = None,
     sure: float = SURE,
     device: str = "auto",
+    threads: int | None = None,
 ) -> Iterator[Answer | Unreadable]:
     """Yield the answer on each image, in order, as soon as it is there; memory stays bounded.
 
-    Where its familiarity is below `unknown`, the answer is "unknown"; see `Model.unknown_below`. With `among`, only
+    Where its novelty is above `unknown`, the answer is "unknown"; see `Model.unknown_above`. With `among`, only
     those classes are answers, and probabilities are shared among them. With a `taxonomy`, the parent of each name, the
     answer is the finest name that is `sure` by the sum of its classes, and "unknown" if none is.
     """
     if top < 1:
         raise ValueError(f"top must be at least 1, not {top}")
-    if not (model.names or model.built_in):
+    if not model.learner.labels:
         raise ValueError("every class has been forgotten; teach one first")
     chosen = None if among is None else [model.label(name) for name in dict.fromkeys(among)]
+    known = model.learner.labels
     name_by = None
     if taxonomy is not None:
-        columns_of = model.clf.classes_.tolist() if chosen is None else chosen
-        name_by = Namer([str(label) for label in columns_of], taxonomy, sure)
-    for batch in stream(images, model.backbone, device=device):
+        from engram.store.taxonomy import Namer
+
+        columns_of = [str(label) for label in (known if chosen is None else chosen)]
+        name_by = Namer(columns_of, taxonomy, sure)
+    for batch in encode(images, model.open_encoder(device), threads=threads):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
-            familiarity = model.clf.familiarity(batch.values).tolist()
-            columns = (each.tolist() for each in model.clf.nearest(batch.values, top, among=chosen))
+            answers = model.answer(batch.features, top if name_by is None else len(columns_of), chosen)
+            novelty = -answers.scores[:, 0] if answers.novelty is None else answers.novelty
             named: list[tuple[str, float] | None] = [None] * len(batch.kept)
             if name_by is not None:
-                named = name_by(model.clf.predict_proba(batch.values, among=chosen))
-            for position, familiar, finest, *best in zip(batch.kept, familiarity, named, *columns, strict=True):
-                ranked = tuple(Ranked(str(label), round(s, 4), round(p, 4)) for label, s, p in zip(*best, strict=True))
-                (first, similarity, probability), image = ranked[0], images[position]
+                named = name_by(_by_column(answers, known if chosen is None else chosen, known))
+            columns = (each[:, :top].tolist() for each in answers[:3])
+            for position, strange, finest, *best in zip(batch.kept, novelty.tolist(), named, *columns, strict=True):
+                ranked = tuple(Ranked(str(known[r]), round(s, 4), round(p, 4)) for r, s, p in zip(*best, strict=True))
+                (first, similarity, probability), image, familiar = ranked[0], images[position], -strange
                 label, likely = finest or (first if name_by is None else UNKNOWN, None)
-                if unknown is not None and familiar < unknown:
+                if unknown is not None and strange > unknown:
                     label, likely = UNKNOWN, None
                 about = (similarity, probability, round(familiar, 4), ranked, likely and round(likely, 4))
                 box = image.box if isinstance(image, Crop) else None
@@ -93,26 +101,35 @@ def predict_images(
         yield from sorted(found, key=lambda one: one.position)
 
 
+def _by_column(answers: Answers, columns: Sequence[Label], known: Sequence[Label]) -> NDArray[np.float64]:
+    """The probabilities of all of some classes, in their order."""
+    at = np.empty(len(known), np.int64)
+    at[[known.index(label) for label in columns]] = range(len(columns))
+    table = np.empty(answers.probabilities.shape)
+    np.put_along_axis(table, at[answers.rows], answers.probabilities, axis=1)
+    return table
+
+
 def unknown_threshold(model: Model, wanted: str | None) -> float | None:
-    """The familiarity that `--unknown` asks for: "auto", or a number as `Model.unknown_below` takes it."""
+    """The novelty that `--unknown` asks for: "auto", or the share of known pictures to lose."""
     if wanted is None:
         return None
-    number = None
-    if wanted != "auto":
-        with contextlib.suppress(ValueError):
-            number = float(wanted)
-        if number is None or (model.tells_unknown and not 0 < number < 1):
-            expected = "the share of known pictures to lose, between 0 and 1" if model.tells_unknown else "a similarity"
-            raise ValueError(f"--unknown takes auto or {expected}, not {wanted!r}")
-    below = model.unknown_below(number)
-    if below is None and model.built_in:
+    if model.built_in:
         raise ValueError(
             "beside ImageNet's classes nothing is told to be unknown; look at the probability of an answer"
         )
-    if below is None:
+    if not model.tells_unknown:
+        raise ValueError(f"the method {model.method} is not calibrated, and cannot tell what is unknown")
+    share = None
+    if wanted != "auto":
+        with contextlib.suppress(ValueError):
+            share = float(wanted)
+        if share is None or not 0 < share < 1:
+            expected = "the share of known pictures to lose, between 0 and 1"
+            raise ValueError(f"--unknown takes auto or {expected}, not {wanted!r}")
+    above = model.unknown_above(share)
+    if above is None:
         raise ValueError(
             "the model cannot tell yet what is unknown; it takes two classes, and two pictures of one of them"
-            if model.tells_unknown
-            else f"the method {model.clf.method_} is not calibrated; give a similarity of your own: --unknown 0.5"
         )
-    return below
+    return above

@@ -23,12 +23,12 @@ class Learned:
 class Step:
     """What a progress callback is told about one class, or about "the base".
 
-    `done` of `total` counts images in the stages "look" and "check", epochs in "train" and, once something is "saved",
+    `done` of `total` counts images in the stage "look", epochs in "train" and, once something is "saved",
     classes. `learned` are the classes just saved; `loss` is told by training.
     """
 
     name: str
-    stage: Literal["look", "train", "saved", "check"]
+    stage: Literal["look", "train", "saved"]
     done: int
     total: int
     learned: tuple[Learned, ...] = ()

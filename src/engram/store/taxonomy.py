@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-SURE = 0.8
+from engram.names import SURE
 
 
 def read_taxonomy(file: str | Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from engram.errors import ModelFileError
-from engram.io.atomic import own_like, sync_folder
+from engram.files.atomic import own_like, sync_folder
 
 _SUFFIX, _FOLDER = ".engram", ".versions"
 

@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 import engram
-from engram.io.model_file import DamagedModelError, ModelFileError
+from engram.errors import DamagedModelError, ModelFileError
 from engram.store import ModelBusyError, ModelStore, NothingToDoError, Plan
 from engram.web.addresses import PublicUrl
 from engram.web.limits import Limits

@@ -19,7 +19,7 @@ from engram.web.limits import Limits
 from engram.web.worker import lower_priority
 
 if TYPE_CHECKING:
-    from engram.store import Prepared
+    from engram.encoders.base import Pixels
 
 _PASSES = 32  # of an ordinary progressive JPEG there are about ten
 _GRACE = 1.0  # seconds that are left to it when nobody waits for the picture any more: a new process takes longer
@@ -42,7 +42,7 @@ class Decoder:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection[Any, Any]
 
-    async def prepare(self, content: bytes, preprocess: object) -> "Prepared | str":
+    async def prepare(self, content: bytes, preprocess: object) -> "Pixels | str":
         """The picture as the network takes it, or why it cannot be read. Ends when it is cancelled."""
         gone = threading.Event()
         loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class Decoder:
 
     # --- the thread --------------------------------------------------------------------------------------------------
 
-    def _ask(self, content: bytes, preprocess: object, gone: threading.Event) -> "Prepared | str":
+    def _ask(self, content: bytes, preprocess: object, gone: threading.Event) -> "Pixels | str":
         until = time.monotonic() + self.seconds
         try:
             if self._process is None:
@@ -68,7 +68,7 @@ class Decoder:
             self._pipe.send((content, preprocess))
             while time.monotonic() < until:
                 if self._pipe.poll(0.1):
-                    found: Prepared | str = self._pipe.recv()
+                    found: Pixels | str = self._pipe.recv()
                     return found
                 if gone.is_set():
                     until = min(until, time.monotonic() + _GRACE)
@@ -109,7 +109,7 @@ def serve_pictures(pipe: "Connection[Any, Any]") -> None:
         while True:
             content, preprocess = pipe.recv()
             try:
-                answer: Prepared | str = prepare(content, preprocess)
+                answer: Pixels | str = prepare(content, preprocess)
             except ImageError as error:
                 answer = error.reason
             pipe.send(answer)

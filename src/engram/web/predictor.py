@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from engram.store import Answer, Model, ModelStore, Prepared, Unreadable, predict_images
+from engram.encoders.base import Pixels
+from engram.store import Answer, Model, ModelStore, Unreadable, predict_images
 from engram.web.decoder import Decoder, may_take_long
 from engram.web.limits import Limits, RefusedError
 from engram.web.neighbours import Near, nearest_classes
@@ -36,9 +36,7 @@ class Snapshot:
 
 
 class Predictor:
-    """Keeps the model in memory, and predicts on a few threads with one torch thread each, so that they run side by
-    side.
-    """
+    """Keeps the model in memory, and predicts on as many threads as there are cores."""
 
     def __init__(self, store: ModelStore, limits: Limits) -> None:
         self.store, self.limits = store, limits
@@ -47,7 +45,7 @@ class Predictor:
         self._waiting = 0
         self._pixels: Counter[str] = Counter()  # of the questions being answered, by client
         self._decoder = Decoder(limits.decode_seconds)
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict", torch.set_num_threads, (1,))
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "engram-predict")
 
     def current(self, *, wait: bool = True) -> Snapshot | None:
         """The model in the file, or None without a file.
@@ -72,11 +70,8 @@ class Predictor:
 
     def _read(self, stamp: Stamp) -> Snapshot:
         known = self._snapshot
-        try:  # building the backbone takes longer than reading the model
-            model = self.store.read(known.model.clf.backbone_ if known else None)
-        except ValueError:  # it has another backbone now
-            model = self.store.read()
-        if model.clf.backbone_identity_ is None:
+        model = self.store.read(known.model if known else None)
+        if model.encoder is None:
             raise ValueError(f"{self.store.path} was taught feature vectors, and the page is about pictures")
         if known is None and (model.names or model.built_in):  # a network's first prediction is slow: get it over with
             list(predict_images(model, np.zeros((1, 64, 64, 3), np.uint8), device=self.store.device))
@@ -122,7 +117,7 @@ class Predictor:
             if not may_take_long(picture, upload.pixels[number], self.limits):
                 easy.append(number)
                 continue
-            prepared = await self._decoder.prepare(picture, model.backbone.preprocess)
+            prepared = await self._decoder.prepare(picture, model.open_encoder(self.store.device).preprocess)
             if isinstance(prepared, str):
                 found[number] = Unreadable(number, "", prepared)
             else:
@@ -134,11 +129,11 @@ class Predictor:
         return [found[number] for number in upload.pictures], model
 
     def _look(
-        self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Prepared], among: Sequence[str] | None
+        self, snapshot: Snapshot, pictures: Sequence[bytes] | Sequence[Pixels], among: Sequence[str] | None
     ) -> list[Answer | Unreadable]:
         model, device = snapshot.model, self.store.device
-        below = model.unknown_below()
-        return list(predict_images(model, pictures, top=_TOP, unknown=below, among=among, device=device))
+        above = model.unknown_above()
+        return list(predict_images(model, pictures, top=_TOP, unknown=above, among=among, device=device, threads=1))
 
     def close(self) -> None:
         """Let the threads go, and end the decoding process."""

@@ -137,7 +137,7 @@ class ModelView(BaseModel):
     can_undo: bool
     can_redo: bool
     accuracy: AccuracyView | None = Field(description="Null if it cannot be told of every class.")
-    can_export: bool = Field(description="Whether an ONNX file can be made here.")
+    can_export: bool = Field(description="Whether there is something to make an ONNX file of.")
     unknown: UnknownView | None = Field(description="Null if the method is not calibrated, or knows too little yet.")
     classes: list[ClassView]
     built_in: BuiltInView | None = Field(description="Null without such classes.")
@@ -148,13 +148,13 @@ class ModelView(BaseModel):
         """The view of a file `name` yet to be made as `plan` says, or that cannot be read because of a `problem`."""
         return cls(
             exists=problem is not None, problem=problem, name=name, version=0, bytes=0, bytes_per_class=0,
-            bytes_by_group={}, backbone=plan.backbone_name, trains=plan.first_classes > 1, can_learn=problem is None,
+            bytes_by_group={}, backbone=plan.encoder_name, trains=plan.first_classes > 1, can_learn=problem is None,
             can_undo=False, can_redo=False, can_export=False, accuracy=None, unknown=None, classes=[], built_in=None,
             history=[],
         )  # fmt: skip
 
     @classmethod
-    def of(cls, snapshot: Snapshot, health: Health, name: str, can_export: bool) -> "ModelView":
+    def of(cls, snapshot: Snapshot, health: Health, name: str) -> "ModelView":
         """The view of a model."""
         info = snapshot.info
         return cls.model_validate(
@@ -165,7 +165,7 @@ class ModelView(BaseModel):
                 "name": name,
                 "can_undo": any(number < info["version"] for number in info["versions"]["kept"]),
                 "can_redo": any(number > info["version"] for number in info["versions"]["kept"]),
-                "can_export": can_export and bool(info["classes"]),
+                "can_export": bool(info["classes"]),
                 "accuracy": _accuracy(health),
                 "classes": _classes(snapshot, health),
                 "history": [asdict(event) for event in snapshot.model.notes.history],
@@ -291,23 +291,12 @@ class LessonView(BaseModel):
     result: ResultView | None
 
 
-class ExportView(BaseModel):
-    """The ONNX file that somebody asked for: how far it is."""
-
-    model_config = ConfigDict(from_attributes=True)  # made from the exports' ExportState
-
-    state: Literal["running", "ready", "failed"]
-    seconds: int = Field(description="Since it was begun, or that it took.")
-    detail: str = Field(description="Why it failed.")
-
-
 class State(BaseModel):
     """What the event stream reports: enough to notice every change, and a restart of the server."""
 
     server: str = Field(description="Differs after a restart.")
     model: str = Field(description="Differs whenever there is something new to see at /api/model.")
     lessons: list[LessonView]
-    export: ExportView | None = Field(description="Null if nobody asked for one since the model has changed.")
 
 
 class ConfusionRow(BaseModel):

@@ -5,18 +5,17 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Annotated
 
 from fastapi import Depends, Request
 
-from engram.io.model_file import ModelFileError
+from engram.errors import ModelFileError
 from engram.store import Health, ModelStore, Plan, examine
-from engram.web.export import Exports, ExportState
+from engram.web.export import Exports
 from engram.web.limits import Limits, RefusedError
 from engram.web.predictor import Predictor, Snapshot
 from engram.web.queue import LessonQueue
-from engram.web.schemas import ExportView, LessonView, ModelView, State
+from engram.web.schemas import LessonView, ModelView, State
 from engram.web.stamp import file_stamp
 
 
@@ -28,8 +27,7 @@ class Server:
         self.predictor = Predictor(store, limits)
         self.queue = LessonQueue(store.path, store.device, limits)
         self.identity = secrets.token_hex(4)
-        self.can_export = all(find_spec(name) for name in ("onnx", "onnxruntime", "onnxscript"))
-        self.exports = Exports(store.path)
+        self.exports = Exports()
         self.closing = False  # streams of events end when it is set
         self._changing = asyncio.Lock()
         self._examined: tuple[object, Health] | None = None
@@ -37,12 +35,12 @@ class Server:
     def begin_closing(self) -> None:
         """Let answers that would take long end now."""
         self.closing = True
-        self.exports.close()
 
     def close(self) -> None:
         """End the learning process and let the threads go."""
         self.queue.close()
         self.predictor.close()
+        self.exports.close()
 
     async def current(self) -> Snapshot | None:
         """The model as it is now, if there is one."""
@@ -65,7 +63,7 @@ class Server:
         if snapshot is None:
             view = ModelView.of_nothing(name, self.plan, problem)
             return view.model_copy(update={"can_undo": bool(problem and self.store.versions.numbers())})
-        return ModelView.of(snapshot, await self.health(snapshot), name, self.can_export)
+        return ModelView.of(snapshot, await self.health(snapshot), name)
 
     async def health(self, snapshot: Snapshot) -> Health:
         """How the classes of that model are doing; examined once for a model."""
@@ -73,9 +71,9 @@ class Server:
             self._examined = snapshot.stamp, await asyncio.to_thread(examine, snapshot.model)
         return self._examined[1]
 
-    def revision(self) -> tuple[int, str, ExportState | None]:
+    def revision(self) -> tuple[int, str]:
         """A value that changes whenever `state` does."""
-        return self.queue.revision, self._model_stamp(), self.exports.state()
+        return self.queue.revision, self._model_stamp()
 
     def _model_stamp(self) -> str:
         return "-".join(map(str, file_stamp(self.store.path) or (0,)))
@@ -83,8 +81,7 @@ class Server:
     def state(self) -> State:
         """What the event stream reports."""
         lessons = list(map(LessonView.model_validate, self.queue.lessons()))
-        export = ExportView.model_validate(made) if (made := self.exports.state()) else None
-        return State(server=self.identity, model=self._model_stamp(), lessons=lessons, export=export)
+        return State(server=self.identity, model=self._model_stamp(), lessons=lessons)
 
     @contextlib.asynccontextmanager
     async def changing(self) -> AsyncIterator[Snapshot]:

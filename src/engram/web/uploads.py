@@ -136,7 +136,7 @@ def form_schema(*, labelled: bool) -> dict[str, Any]:
             "type": "array",
             "minItems": 1,
             "items": {"type": "string", "format": "binary"},
-            "description": "ImageBytes files. Their names are ignored.",
+            "description": "Image files. Their names are ignored.",
         }
     }
     if labelled:

@@ -66,9 +66,13 @@ class Worker:
     """The server's handle to the learning process. One thread uses `learn`; any thread may `kill`."""
 
     def __init__(self, path: Path, device: str) -> None:
+        from engram.images.stream import cores
+
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=work, args=(theirs, path, device), name="engram-worker", daemon=True)
+        threads = max(1, cores() - 1)  # one core is left to predictions
+        arguments = theirs, path, device, threads
+        self._process = context.Process(target=work, args=arguments, name="engram-worker", daemon=True)
         self._process.start()
         theirs.close()  # otherwise the end of the process would go unnoticed here
 
@@ -108,15 +112,12 @@ def lower_priority() -> None:
         os.nice(_NICENESS)
 
 
-def work(pipe: Connection, path: Path, device: str) -> None:
+def work(pipe: Connection, path: Path, device: str, threads: int) -> None:
     """Learn what comes through the pipe until its other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which then ends this process
     lower_priority()
-    import torch
-
-    import engram.store  # noqa: F401  (now, rather than during the first lesson)
-
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) - 1))  # one core is left for predictions
+    os.environ["OMP_NUM_THREADS"] = str(threads)  # which decoding and encoding heed
+    import engram.store.learn  # noqa: F401  (now, rather than during the first lesson)
 
     with contextlib.suppress(EOFError, OSError):
         while True:
@@ -127,7 +128,7 @@ def work(pipe: Connection, path: Path, device: str) -> None:
 
 
 def _learn(pipe: Connection, path: Path, device: str, lesson: Learn) -> Outcome:
-    from engram.io.model_file import ModelFileError
+    from engram.errors import ModelFileError
     from engram.store import ModelStore, learn_classes
 
     last, saved = 0.0, False

@@ -5,12 +5,12 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from every import blobs
 
-from engram.learner import Progress
+from engram.learners.base import Progress
 from engram.paper.consolidation import make_rule
 from engram.paper.engine import FAST, PLAIN, Engine, Penalty, Schedule, engine_for, fast
 from engram.paper.prototypes import Prototypes, PrototypesConfig
-from engram.testing import blobs
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
@@ -45,7 +45,7 @@ def teach(
     learner.learn(*blobs(["c"], width=width), progress=told.append)
     learner.learn(*blobs(["d"], width=width, n=11), progress=told.append)  # a last batch of one
     learner.learn(*blobs(["e", "f"], width=width), progress=told.append)
-    return learner.state().tensors, told
+    return learner.tensors, told
 
 
 def assert_equal(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor], tolerance: float) -> None:

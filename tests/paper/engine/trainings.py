@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.distributed as dist
+from every import blobs, kind_of
 from torch.nn.functional import cross_entropy, linear
 from torch.overrides import TorchFunctionMode
 
 from engram.bench.offline import Recipe, train_network
 from engram.bench.torchrun import from_first
-from engram.methods import METHODS
-from engram.methods.tensors import TensorLearner
 from engram.paper.engine import FAST, PLAIN
-from engram.testing import blobs
+from engram.paper.tensors import TensorLearner
 
 PAPER = {"layers": (16, 8), "batch_size": 10, "base_epochs": 3, "increment_epochs": 2, "center_epochs": 2}
 SOFTMAX = {"width": 16, "batch_size": 10, "base_epochs": 3, "increment_epochs": 2, "base_rate": 1e-2}
@@ -33,15 +32,15 @@ class CountRows(TorchFunctionMode):
 
 def learn(name, engine, settings):
     """A life with batches of 10 and of 7, a last one of one sample, and classes alone and together."""
-    kind = METHODS[name]
-    learner = kind(kind.configure(settings), device="cpu")
+    kind = kind_of(name)
+    learner = kind.kind(kind.configure(settings), device="cpu")
     if engine is not None:
         learner.engine = engine
     told = []
     learner.learn(*blobs(["a", "b", "c"], n=19), progress=told.append)
     learner.learn(*blobs(["d"], n=11), progress=told.append)
     learner.learn(*blobs(["e", "f"]), progress=told.append)
-    return [(each.phase, each.epoch, each.loss) for each in told], learner.state().tensors
+    return [(each.phase, each.epoch, each.loss) for each in told], learner.tensors
 
 
 def offline():

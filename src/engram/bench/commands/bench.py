@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from engram.bench.inputs import Inputs
     from engram.bench.presets import Preset
     from engram.bench.runner import Bench
-    from engram.learner import Progress
+    from engram.learners.base import Progress
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of finished runs, or their results.json.")]
 PAPER_ROWS = ("mas", "si", "mas-lof", "si-lof")

@@ -1,31 +1,19 @@
-"""The command `demo`."""
+"""The demonstration's second act: the paper's four configurations and fine-tuning, on handwritten digits."""
 
-import json
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.table import Table
 
+from engram.bench import drawing
 from engram.bench.commands.options import note_missing_pictures
-from engram.cli.app import app, console, note, print_json, progress
-from engram.cli.options import RESEARCH, Device
+from engram.bench.demo import demonstrate
+from engram.cli.app import note, progress
 
 
-@app.command(rich_help_panel=RESEARCH)
-def demo(
-    json_path: Annotated[
-        str | None, typer.Option("--json", metavar="PATH", help="Write the numbers as JSON; - is standard output.")
-    ] = None,
-    plot: Annotated[Path, typer.Option(help="Where to save the figure.")] = Path("engram-demo.png"),
-    seed: Annotated[int, typer.Option(help="Class order and initial weights.")] = 0,
-    device: Device = "auto",
-) -> None:
-    """Learn handwritten digits, five at first, then five more one by one, and show how much was remembered."""
-    from engram.bench.demo import demonstrate
-    from engram.bench.drawing import can_draw, save_png
-
+def second_act(shown: Console, plot: Path, seed: int, device: str) -> dict[str, Any]:
+    """Learn five digits at first, then five more one by one; show how much each configuration remembered."""
     with progress("handwritten digits") as update:
         result = demonstrate(seed=seed, device=device, progress=update)
     found = result.as_json()
@@ -38,12 +26,9 @@ def demo(
     for row in found["rows"]:
         psi = (f"{row[part]:.3f}" for part in ("psi_base", "psi_new", "psi_all"))
         table.add_row(row["method"], *psi, f"{row['seconds']:.1f}")
-    (console if json_path == "-" else Console()).print(table)
-    if can_draw():
-        save_png(result.draw(), plot, "Handwritten digits: five first, then one at a time")
+    shown.print(table)
+    if drawing.can_draw():
+        drawing.save_png(result.draw(), plot, "Handwritten digits: five first, then one at a time")
         note(f"accuracy over increments: {plot}")
     note_missing_pictures()
-    if json_path == "-":
-        print_json(found)
-    elif json_path is not None:
-        Path(json_path).write_text(json.dumps(found, indent=2, allow_nan=False) + "\n")
+    return found

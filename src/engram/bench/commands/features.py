@@ -20,36 +20,26 @@ def features(
     export: Annotated[
         Path | None, typer.Option(help="Also write features and labels to one file, for bench --features elsewhere.")
     ] = None,
-    dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS|local[:N]",
-            help="Let the workers of a Dask scheduler, or N processes here, fill the cache, a folder they share.",
-        ),
-    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute the features of a data set once and keep them; a stopped run goes on where it was."""
-    from engram import backbones
+    from engram.bench.cache import FeatureCache
+    from engram.bench.datasets import load
     from engram.bench.inputs import export_features
-    from engram.cluster.dask_job import fill_on_cluster
-    from engram.datasets import load
-    from engram.images import FeatureCache
+    from engram.encoders.registry import create
 
-    dataset, device = source.dataset, source.device
+    dataset = source.dataset
     store = FeatureCache(source.cache, dtype="float16" if half else "float32")
     images = load(dataset, source.data, download=download)
     if dataset == "digits":
         raise ValueError("the digits are feature vectors already; choose cifar100, cub200 or folder")
-    network = backbones.create(source.backbone, weights=source.weights)
-    result: dict[str, object] = {"kept_in": str(store.root), "backbone": network.identity}
+    network = create(source.backbone, source.device, weights=source.weights)
+    result: dict[str, object] = {"kept_in": str(store.root), "backbone": network.identity.text}
     for name, split in (("train", images.train), ("test", images.test)):
         if split is None:
             continue
         with progress(f"{dataset} {name}") as update:
-            if dask is not None:
-                fill_on_cluster(dask, split.images, network, store, update)
-            stored = store.fill(split.images, network, device=device, strict=strict, progress=update)
+            stored = store.fill(split.images, network, strict=strict, progress=update)
         result[name] = {"pictures": len(stored), "features": stored.dim, "skipped": len(stored.skipped)}
         if not as_json:
             typer.echo(f"{dataset} {name}: {len(stored):,} pictures, {stored.dim} features each")
@@ -66,6 +56,6 @@ def features(
     if as_json:
         print_json(result)
         return
-    typer.echo(f"kept in {store.root} as {network.identity}")
+    typer.echo(f"kept in {store.root} as {network.identity.text}")
     if export is not None:
         typer.echo(f"written to {export}")

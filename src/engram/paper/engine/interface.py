@@ -9,10 +9,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from engram.device import threads_for
-from engram.learner import Progress
+from engram.learners.base import Progress
 from engram.paper.autoencoder import Autoencoder
 from engram.paper.consolidation import Rule
+from engram.paper.device import threads_for
 from engram.paper.losses import draw_pairs
 
 # What a loss is given of every sample: features, or several tensors of as many rows, as the network it uses wants them.

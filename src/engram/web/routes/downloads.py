@@ -10,7 +10,6 @@ from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 
 from engram.store import model_card
-from engram.web.limits import RefusedError
 from engram.web.schemas import problems
 from engram.web.server import InjectedServer
 
@@ -35,11 +34,8 @@ async def model_file(server: InjectedServer) -> StreamingResponse:
 
 @router.get("/api/model/onnx", response_class=Response, responses=_FILE)
 async def onnx_file(server: InjectedServer) -> Response:
-    """The model as one ONNX graph, pictures in, scores out. Making it takes some seconds, once for each version."""
-    await server.existing()
-    if not server.can_export:
-        raise RefusedError(409, "ONNX is not installed here; pip install 'engram-learn[onnx]', and start again")
-    content = await server.exports.get()
+    """The model as one ONNX graph, pictures in, answers out. Making it takes a second or two, once for each version."""
+    content = await server.exports.get(await server.existing())
     return Response(content, media_type=_BINARY, headers=_save_as(f"{server.store.path.stem}.onnx"))
 
 

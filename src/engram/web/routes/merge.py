@@ -6,7 +6,7 @@ from pathlib import Path
 from fastapi import APIRouter, Request
 from starlette.datastructures import UploadFile
 
-from engram.io.model_file import ModelFileError
+from engram.errors import ModelFileError
 from engram.store import Merger, MergeSource, ModelStore, merge_models, plan_merge
 from engram.web.limits import RefusedError
 from engram.web.schemas import UPLOAD_PROBLEMS, MergeView

@@ -28,7 +28,7 @@ async def predict(request: Request, server: InjectedServer) -> Answers:
         answers=[answers[number] for number in sorted(answers)],
         milliseconds=milliseconds,
         version=model.notes.version,
-        unknown_below=model.unknown_below(),
+        unknown_below=None if (above := model.unknown_above()) is None else -above,
     )
 
 

@@ -58,7 +58,6 @@ async function tell(state) {
   const restarted = server !== null && server !== state.server;
   server = state.server;
   lessons.follow(state, restarted);
-  take.follow(state.export);
   const learning = state.lessons.some((lesson) => lesson.state === "waiting" || lesson.state === "learning");
   const changed = stamp !== state.model || restarted;
   stamp = state.model;

@@ -2,13 +2,12 @@
 import * as api from "./api.js";
 import { button, by, h } from "./dom.js";
 import { toast } from "./notes.js";
-import { bytes, seconds, t } from "./text.js";
+import { bytes, t } from "./text.js";
 
 const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
 
 export class Take {
   constructor() {
-    this.asked = false;
     by("onnx").onclick = () => this.onnx();
     by("snippets").append(...snippets(new URL(".", location.href).href, !LOOPBACK.includes(location.hostname)));
   }
@@ -18,30 +17,20 @@ export class Take {
     by("take-note").textContent = t("take.note", { name: model.name, size: bytes(model.bytes), version: model.version, backbone: model.backbone });
   }
 
-  // The export as the server tells it: it may have been started in another tab.
-  follow(state) {
-    this.running = state?.state === "running" ? state : null;
-    this.update();
-  }
-
-  update() {
-    const busy = this.asked || this.running !== null;
-    by("onnx").disabled = busy;
-    by("onnx-progress").hidden = !busy;
-    by("onnx-text").textContent = !busy ? "" : this.running ? t("onnx.running", { time: seconds(this.running.seconds) }) : t("onnx.starting");
-  }
-
   async onnx() {
-    this.asked = true;
-    this.update();
+    this.making(true);
     try {
       await api.makeOnnx();
       by("onnx-link").click();
     } catch (error) {
       toast(error.message);
     }
-    this.asked = false;
-    this.update();
+    this.making(false);
+  }
+
+  making(busy) {
+    by("onnx").disabled = busy;
+    by("onnx-progress").hidden = !busy;
   }
 }
 

@@ -1,1 +1,0 @@
-"""The model file and what a model is exported to."""

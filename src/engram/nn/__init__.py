@@ -1,1 +1,0 @@
-"""The parts the methods are made of."""
