@@ -36,7 +36,7 @@ from engram.store import ModelStore, Plan, learn_classes
 ROOT = Path(__file__).resolve().parents[1]
 NAME = "efficientnet_lite0:joined"
 IMPORTS = "import numpy, onnxruntime, typer, rich.console; from PIL import Image"
-COMMAND = "import sys; sys.argv[0] = 'engram'; from engram.cli import main\ntry: main()\nexcept SystemExit: pass\n"
+COMMAND = "import sys; sys.argv[0] = 'engram'; from engram.cli import run\ntry: run()\nexcept SystemExit: pass\n"
 # Not getrusage: that begins with what the parent held when it forked.
 PEAK = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')))"
 MODULES = "print(sum(name.partition('.')[0] == 'engram' for name in sys.modules))"

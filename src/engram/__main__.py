@@ -1,5 +1,5 @@
 """`python -m engram` is the command `engram`."""
 
-from engram.cli import main
+from engram.cli import run
 
-main()
+run()

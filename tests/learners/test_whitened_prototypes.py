@@ -258,7 +258,7 @@ def test_leaving_one_out_finds_the_sample_with_a_wrong_label_also_in_chunks(monk
     said = [learner.labels[row] for row in whole.values.argmax(axis=1)]
     assert [i for i in range(60) if said[i] != y[i]] == [3]
     assert said[3] == "a"
-    monkeypatch.setattr("engram.learners.whitened.TABLE", 3 * 7)
+    monkeypatch.setattr("engram.learners.whitened.JUDGED", 3 * 7)
     _, parts = learner.judged(x, y)
     np.testing.assert_allclose(parts.values, whole.values, rtol=1e-9)
     np.testing.assert_allclose(parts.novelty, whole.novelty, rtol=1e-9)

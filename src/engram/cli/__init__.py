@@ -1,5 +1,5 @@
 """The `engram` command: thin, calls the rest."""
 
-from engram.cli.app import main
+from engram.cli.app import main, run
 
-__all__ = ["main"]
+__all__ = ["main", "run"]

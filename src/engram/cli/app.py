@@ -3,6 +3,7 @@
 import codecs
 import contextlib
 import functools
+import gc
 import inspect
 import json
 import os
@@ -112,6 +113,14 @@ def main() -> None:
     sys.exit(status or 0)
 
 
+def run() -> None:
+    """Run the command in a process of its own, which ends with it."""
+    try:
+        main()
+    finally:
+        gc.freeze()  # nothing has to be looked through for what can be freed
+
+
 def load_commands(name: str | None = None) -> None:
     """Import the module of one command; without a name, or for one that is not here, all and those of other packages.
 
@@ -195,6 +204,9 @@ def print_json(value: Any) -> None:
 @contextlib.contextmanager
 def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr with count, rate and time left; nothing if stderr is no terminal."""
+    if not (shown and console.is_terminal):
+        yield lambda done, total: None
+        return
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress  # here, as --help needs none of it
 
@@ -207,9 +219,8 @@ def progress(what: str, shown: bool = True) -> Iterator[Callable[[int, int], Non
         TextColumn("left"),
         TimeRemainingColumn(),
     )
-    hidden = not (shown and console.is_terminal)
     # Not redirected: what is printed meanwhile is a result, and may go to a file.
-    with RichProgress(*columns, console=console, disable=hidden, redirect_stdout=False) as bars:
+    with RichProgress(*columns, console=console, redirect_stdout=False) as bars:
         task = bars.add_task(what, total=None, rate="")
 
         def update(done: int, total: int) -> None:

@@ -29,6 +29,11 @@ class RecordedEncoder:
         """An encoder that is at hand."""
         return cls(encoder.identity.text, encoder.identity.name, encoder)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is at hand."""
+        return self._opened is not None
+
     def open(self, device: str = "auto") -> "Encoder":
         """The encoder itself; ValueError if its name does not make the one recorded."""
         with self._opening:

@@ -14,7 +14,8 @@ Array = NDArray[Any]
 Label = str | int
 Features = NDArray[np.float32]  # (n, d), finite, checked once: where they come in
 
-TABLE = 2**22  # scores in memory at a time
+TABLE = 2**25  # scores in memory at a time: fewer, and the class means would be read again and again
+CACHE = 2**18  # of these that are looked at together
 GROUP = 64  # classes that are looked at together for the best ones
 
 # The first word of an array's name says what it is kept for.
@@ -175,6 +176,10 @@ class Learner(ABC):
         """Whether all that further learning needs is there."""
         return True
 
+    def prepare(self) -> None:
+        """Compute what is needed to answer; else the first question does."""
+        return None
+
     def counts(self) -> NDArray[np.int64] | None:
         """How many samples each class was learned from; None if that is not kept."""
         return None
@@ -232,9 +237,7 @@ class Learner(ABC):
                 values = values[:, columns]
             best = top(values, k)
             scores = np.take_along_axis(values, best, axis=1)
-            gaps = values - scores[:, :1]
-            gaps /= np.asarray(t, gaps.dtype)
-            total = np.exp(gaps, out=gaps).sum(axis=1, dtype=np.float64)
+            total = sum_of_odds(values, scores[:, 0], t)
             if not np.isfinite(total).all():
                 raise ValueError("a score is not finite: the features are too large for this model; scale them")
             odds = np.exp((scores - scores[:, :1]).astype(np.float64) / t) / total[:, None]
@@ -315,6 +318,18 @@ class Subtracts(Mergeable):
     @abstractmethod
     def subtract(self, other: Any) -> Self:
         """The learner that knows what was known before `other` was merged: the classes left, and their samples."""
+
+
+def sum_of_odds(values: Array, best: Array, temperature: float) -> NDArray[np.float64]:
+    """Σ_c exp((score_c - best) / T) of each sample, a few samples at a time, so that their odds stay in the cache."""
+    sums = np.empty(len(values))
+    step, scale = max(1, CACHE // max(1, values.shape[1])), np.asarray(1 / temperature, values.dtype)
+    for start in range(0, len(values), step):
+        some = slice(start, start + step)
+        odds = values[some] - best[some, None]
+        odds *= scale
+        sums[some] = np.exp(odds, out=odds).sum(axis=1, dtype=np.float64)
+    return sums
 
 
 def top(values: Array, k: int) -> NDArray[np.int64]:

@@ -103,6 +103,10 @@ class BesideImageNet(Mergeable, LeavesOut):
 
     # --- answering --------------------------------------------------------------------------------------------------
 
+    def prepare(self) -> None:
+        """Compute the space of the classes taught."""
+        self.taught.prepare()
+
     def score(self, x: Features) -> Scores:
         """Logarithms of probabilities; beside a head nothing is told of the unknown."""
         if self.head is None:

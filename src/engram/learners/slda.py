@@ -64,7 +64,7 @@ class SLDA(SumsLearner):
             raise ValueError("no class is known; call learn first")
         n, epsilon, scatter = int(self.sums.counts.sum()), self.settings.shrinkage, self.sums.scatter
         sphere = scatter.trace / scatter.width / n
-        sigma = scatter.unpack(np.float64, (1 - epsilon) / n)
+        sigma = scatter.upper(np.float64, (1 - epsilon) / n)
         sigma[np.diag_indices_from(sigma)] += epsilon * sphere if sphere > 0 else 1.0
         factor = cholesky(sigma)
         return factor, solve(factor, self.sums.means.astype(np.float64)), (1 - epsilon) / n

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from engram.learners.base import TABLE, About, Array, Features, Label, Scores, State, Tell, quiet, require
+from engram.learners.base import About, Array, Features, Label, Scores, State, Tell, quiet, require
 from engram.learners.layout import Kept, Layout, read_state, whole
 from engram.learners.over_sums import SumsLearner
 from engram.learners.registry import find_teacher
@@ -21,6 +21,7 @@ from engram.stats.whitening import Space
 
 WIDE, NARROW = 4096, 2048  # where nobody says how wide z may be, features wider than the one are projected to the other
 FARTHEST = {16: 65504.0, 32: 1e12, 64: 1e12}  # what z may be, in the unit of the first samples, in so many bits
+JUDGED = 2**22  # leave-one-out scores computed at a time
 LARGEST_UNIT = 1e30  # of a scatter: it is to be multiplied in single precision
 
 
@@ -80,6 +81,11 @@ class Whitened(SumsLearner):
             raise ValueError("no class is known; call learn first")
         return Space.of(self.sums)
 
+    def prepare(self) -> None:
+        """Compute the space."""
+        if self.labels:
+            _ = self.space.lengths, self.space.spread
+
     def score(self, x: Features) -> Scores:
         """Cosines and novelty, from one product."""
         cosines, novelty = self.space.compare(self.space.whiten(self.project(x)))
@@ -128,7 +134,7 @@ class Whitened(SumsLearner):
 
     def _judged(self, z: Array, y: Sequence[Label]) -> tuple[Self, Scores]:
         own = self._own(y)
-        step = max(1, TABLE // len(self.labels))
+        step = max(1, JUDGED // len(self.labels))
         parts = [slice(start, start + step) for start in range(0, len(z), step)]
         found = [self.space.left_out(self.space.whiten(z[part]), own[part]) for part in parts]
         values, novelty = (np.concatenate(one) for one in zip(*found, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-BLOCK = 256
+BLOCK = 64
 
 
 def cholesky(matrix: Array) -> Array:

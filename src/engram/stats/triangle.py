@@ -48,14 +48,18 @@ class Triangle:
         below = self.packed[d - 1 - rest, d - 1 - rest]
         return float(top.sum(dtype=np.float64) + below.sum(dtype=np.float64)) * self.unit
 
+    def upper(self, dtype: Any, scale: float = 1.0) -> Array:
+        """A matrix (d, d) whose upper triangle is this one's, times `scale`; what lies below it means nothing."""
+        half, d = len(self.packed), self.width
+        matrix = np.empty((d, d), dtype)
+        matrix[d - half :] = self.packed[::-1, d - 1 :: -1]
+        matrix[:half] = self.packed[:, 1:]
+        matrix *= np.asarray(self.unit * scale, dtype)
+        return matrix
+
     def unpack(self, dtype: Any, scale: float = 1.0) -> Array:
         """The upper triangle (d, d) times `scale`, zeros below it."""
-        half, d = len(self.packed), self.width
-        triangle = np.zeros((d, d), dtype)
-        triangle[d - half :] = np.tril(self.packed[:, :d])[::-1, ::-1]
-        triangle[:half] = np.triu(self.packed[:, 1:])
-        triangle *= np.asarray(self.unit * scale, dtype)
-        return triangle
+        return np.triu(self.upper(dtype, scale))
 
     def _absolute(self, scale: float = 1.0) -> Array:
         exact = self.packed.astype(np.promote_types(self.packed.dtype, np.float32))

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 PROBES = 256  # random vectors that a trace is estimated with where d is larger
 BACKGROUND = 0.5  # how far the spread of the class means counts as known, when a sample may be of no class
 MOST = 2048  # class means that their spread is computed of
-CHUNK = 4096  # classes compared at a time: their scores are still in the cache when they are scaled
+CHUNK = 1024  # classes compared at a time: their scores are still in the cache when they are scaled
 SMALL = 1e-12
 ROUNDING = 2**-10  # of a number in 16 bits
 CERTAIN = 1e-3  # rounding may make a sample look like all there is of a direction, or more; it is this much less
@@ -99,15 +99,14 @@ class Space:
         nearest = np.full(len(w), -np.inf, w.dtype)
         alike = np.empty((len(w), len(rows)), w.dtype)
         for part, of_rows in self._parts(rows):
-            product = w @ self.means[part].T
+            product, scaled = w @ self.means[part].T, cosines[:, part]
             alike[:, of_rows] = product[:, rows[of_rows] - part.start]
-            np.multiply(product, 1 / self.lengths[part], out=cosines[:, part])
-            cosines[:, part] /= length[:, None]
-            product *= 2
-            product -= self.squares[part]
+            np.multiply(product, 1 / self.lengths[part], out=scaled)
+            scaled *= (1 / length)[:, None]
+            product -= self.squares[part] / 2
             np.maximum(nearest, product.max(axis=1), out=nearest)
         explained = np.einsum("nr,nr->n", alike @ inverse, alike)
-        return cosines, (BACKGROUND * explained - nearest) / length
+        return cosines, (BACKGROUND * explained - 2 * nearest) / length
 
     def _parts(self, rows: Array) -> Iterator[tuple[slice, slice]]:
         """Classes in chunks, and which of the `rows` are in each."""
@@ -166,7 +165,7 @@ def _factor(sums: Sums, weight: float, floor: float, least: float) -> tuple[Arra
     assert sums.scatter is not None
     dtype = np.promote_types(sums.means.dtype, np.float32)
     while True:
-        sigma = sums.scatter.unpack(dtype, weight)
+        sigma = sums.scatter.upper(dtype, weight)
         sigma[np.diag_indices_from(sigma)] += np.asarray(floor, dtype)
         try:
             return cholesky(sigma), floor

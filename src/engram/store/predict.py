@@ -2,12 +2,14 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engram.encoders.base import Encoder
 from engram.images.crop import Box, Crop
 from engram.images.decode import source_name
 from engram.images.stream import Sources, Unreadable, encode
@@ -80,7 +82,7 @@ def predict_images(
 
         columns_of = [str(label) for label in (known if chosen is None else chosen)]
         name_by = Namer(columns_of, taxonomy, sure)
-    for batch in encode(images, model.open_encoder(device), threads=threads):
+    for batch in encode(images, _ready(model, device), threads=threads):
         found: list[Answer | Unreadable] = [*batch.unreadable]
         if batch.kept:
             answers = model.answer(batch.features, top if name_by is None else len(columns_of), chosen)
@@ -99,6 +101,17 @@ def predict_images(
                 box = image.box if isinstance(image, Crop) else None
                 found.append(Answer(position, source_name(image), label, *about, box))
         yield from sorted(found, key=lambda one: one.position)
+
+
+def _ready(model: Model, device: str) -> Encoder:
+    """The encoder of a model. While it is opened for the first time, what the learner answers by is computed."""
+    if model.encoder is None or model.encoder.is_open:
+        return model.open_encoder(device)
+    with ThreadPoolExecutor(1, "engram-prepare") as pool:
+        prepared = pool.submit(model.learner.prepare)
+        encoder = model.open_encoder(device)
+        prepared.result()
+    return encoder
 
 
 def _by_column(answers: Answers, columns: Sequence[Label], known: Sequence[Label]) -> NDArray[np.float64]:
