@@ -46,11 +46,12 @@ class OnnxEncoder:
     def __init__(self, read: Callable[[], EfficientNetLite], name: str | None = None, device: str = "auto") -> None:
         network = read()
         self.read, self.preprocess, self.dim = read, network.preprocess, network.dim
-        self.identity = Identity(network.identity, name)
-        self._session = open_graph(_graph(network), device)
+        self.identity, graph = Identity(network.identity, name), _graph(network)
+        pixels = network.size**2 * (2 if network.mirror else 1)
+        del network  # before ONNX Runtime makes a copy of its own
+        self._session = open_graph(graph, device)
         on_cpu = self._session.get_providers()[0] == _PROVIDERS["cpu"][0]
         self._turn = nullcontext() if on_cpu else Lock()  # DirectML takes one call at a time
-        pixels = network.size**2 * (2 if network.mirror else 1)
         self.batch = max(1, _CPU_PIXELS // pixels) if on_cpu else _GPU_BATCH
 
     def graph(self) -> bytes:
