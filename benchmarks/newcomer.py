@@ -40,6 +40,8 @@ def teach(method, tasks, seed, **settings):
 
 def predict(model, X):
     """The label of each sample."""
+    if not isinstance(model, Model):  # scikit-learn's, beside it
+        return model.predict(X)
     return np.asarray(model.learner.labels)[model.answer(X).rows[:, 0]]
 
 
