@@ -52,7 +52,7 @@ class EfficientNetLite:
             raise EncoderError(f"these are not the weights of {name}: its {blocks} blocks end with {wide} channels")
         parts = ("_conv_stem.", "_bn0.", "_blocks.", "_conv_head.", "_bn1.", *(["_fc."] if layer == "logits" else []))
         used = {
-            key: np.asarray(tensor, np.float32)
+            key: np.ascontiguousarray(tensor, np.float32)  # as TensorFlow left them, they are not
             for key, tensor in tensors.items()
             if key.startswith(parts) and not key.endswith("num_batches_tracked")  # only training reads that
         }
