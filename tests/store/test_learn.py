@@ -15,7 +15,7 @@ from engram.encoders.recorded import RecordedEncoder
 from engram.files import model_file
 from engram.images.stream import encode_all
 from engram.learners.trying import assert_same_state
-from engram.store import ImageBytes, Model, ModelStore, Step, learn_classes, unknown_threshold
+from engram.store import ImageBytes, Model, ModelStore, Plan, Step, learn_classes, unknown_threshold
 from engram.store.recognition import fingerprint
 
 
@@ -185,9 +185,37 @@ def test_what_another_process_learns_meanwhile_stays_learned_and_is_not_learned_
             learn_classes(ModelStore(place.path), {name: folders[name] for name in ("cyan", "white")}, quick_plan())
 
     report = learn_classes(place, {name: folders[name] for name in ("cyan", "yellow")}, quick_plan(), meanwhile)
-    assert ([one.name for one in report.learned], report.changed) == (["yellow"], ["cyan"])
+    assert ([one.name for one in report.learned], report.known) == (["yellow"], ["cyan"])
     known = {"blue": 20, "green": 20, "red": 20, "cyan": 8, "white": 8, "yellow": 8}
     assert ModelStore(place.path).read().pictures() == known
+
+
+def test_pictures_that_another_process_learns_meanwhile_do_not_count_twice(place, tmp_path):
+    folders = class_folders(paint(tmp_path / "p", "cyan", "white"))
+    met = []
+
+    def meanwhile(step: Step) -> None:
+        if step.stage == "look" and not met:
+            met.append(step)
+            learn_classes(ModelStore(place.path), {"cyan": folders["cyan"]}, quick_plan(more=True))
+
+    report = learn_classes(place, folders, quick_plan(more=True, all_or_nothing=True), meanwhile)
+    assert ([one.name for one in report.learned], report.known) == (["white"], ["cyan"])
+    assert ModelStore(place.path).read().pictures() == {"blue": 20, "green": 20, "red": 20, "cyan": 8, "white": 8}
+
+
+def test_a_model_that_gets_another_encoder_meanwhile_learns_nothing_of_the_first(tmp_path):
+    folders = class_folders(paint(tmp_path / "p", "cyan", "white"))
+    path, met = tmp_path / "m.engram", []
+
+    def meanwhile(step: Step) -> None:
+        if step.stage == "look" and not met:
+            met.append(step)
+            learn_classes(ModelStore(path), folders, Plan(backbone="efficientnet_lite0"))
+
+    with pytest.raises(ValueError, match="encoder"):
+        learn_classes(ModelStore(path), folders, Plan(), meanwhile)
+    assert ModelStore(path).read().pictures() == {"cyan": 8, "white": 8}
 
 
 def test_an_interruption_keeps_what_was_saved(place, tmp_path):

@@ -213,14 +213,15 @@ class _Session:
         with self.store.changing("learn"):
             base = not self.store.exists()
             if not base:
-                model = self.store.read(model)
+                encoder, model = model.encoder, self.store.read(model)
                 self.plan.require_same(model)
+                if (model.encoder and model.encoder.identity) != (encoder and encoder.identity):
+                    raise ValueError(f"{self.store.path} has another encoder than when this began; nothing was learned")
             elif model.notes.version:
                 raise ValueError(f"{self.store.path} is gone; nothing more was learned")
-            notes = model.notes
-            known = set(model.names)
-            if not (self.plan.more or base) and (late := [name for name in lesson.counts if name in known]):
-                self.report.changed += late
+            notes, known = model.notes, set(model.names)
+            lesson = self._still_new(model, lesson)
+            if not lesson.counts:
                 return model
             labels = [model.as_label(name) for name in lesson.names]
             after, judgement = self._teach(model, lesson, labels)
@@ -239,6 +240,27 @@ class _Session:
         self.report.learned += [Learned(name, n, increment, seconds) for name, n in lesson.counts.items()]
         self.report.more += [name for name in lesson.counts if name in known]
         return saved
+
+    def _still_new(self, model: Model, lesson: _Lesson) -> _Lesson:
+        """What of a lesson nobody has learned meanwhile; the rest is entered into the report."""
+        owners, known = _owners(model.notes), set(model.names)
+        learned = [name for name in lesson.counts if lesson.marks[name] in owners]
+        changed = [name for name in lesson.counts if name in known.difference(learned) and not self.plan.more]
+        gone = {*learned, *changed}
+        if not gone:
+            return lesson
+        if lesson.sums:
+            raise ValueError("another process has learned some of these classes meanwhile; run the same command again")
+        self.report.known += learned
+        self.report.changed += changed
+        rows = [row for row, name in enumerate(lesson.names) if name not in gone]
+        return replace(
+            lesson,
+            images=[lesson.images[row] for row in rows],
+            names=[lesson.names[row] for row in rows],
+            features=lesson.features[rows],
+            counts={name: n for name, n in lesson.counts.items() if name not in gone},
+        )
 
     def _teach(self, model: Model, lesson: _Lesson, labels: list[Label]) -> tuple[Model, Judgement | None]:
         """All classes of a lesson are one task."""

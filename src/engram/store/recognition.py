@@ -75,8 +75,10 @@ class Recognition:
         """The checksum of a folder; files that have not changed are not opened."""
         key = _stat_key(name, images)
         if key is None or key not in self._marks:
-            self.remember(name, images, fingerprint(name, [(image, None) for image in images]))
-        return self._marks[key] if key else fingerprint(name, [(image, None) for image in images])
+            mark = fingerprint(name, [(image, None) for image in images])
+            self.remember(name, images, mark)
+            return mark
+        return self._marks[key]
 
     def remember(self, name: str, images: Sequence[Source], mark: str) -> None:
         """Have a mark at hand the next time."""
