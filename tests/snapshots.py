@@ -54,6 +54,9 @@ def _without_chance(value: Any, places: tuple[Path, ...], name: str = "") -> Any
 def _compare(found: Any, wanted: Any, where: str, tolerance: float) -> None:
     if isinstance(wanted, dict) and isinstance(found, dict):
         assert list(found) == list(wanted), where
+        if wanted.get("history") and wanted["history"][-1].get("what") == "merge":
+            # Of models taught within one second, whose events come first in the merged history is chance.
+            found, wanted = ({**one, "history": sorted(one["history"], key=str)} for one in (found, wanted))
         for key, value in wanted.items():
             _compare(found[key], value, f"{where}.{key}", tolerance)
     elif isinstance(wanted, list) and isinstance(found, list):
